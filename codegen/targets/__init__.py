@@ -1,0 +1,1 @@
+"""The targets: each prints lowered programs as source and builds it."""

@@ -1,0 +1,42 @@
+"""What the C header ``moegrad_lanes.h`` offers to kernels, as Cython declarations.
+
+`{d}` stands for the tag of a dtype and `{c}` for its C storage type.
+"""
+
+from __future__ import annotations
+
+from ...dtypes import DTYPES
+from ...dialect.tensor import AddRowsOp, MulRowsOp, SubRowsOp
+
+ROW_OPS = {AddRowsOp.name: "lanes_add", SubRowsOp.name: "lanes_sub", MulRowsOp.name: "lanes_mul"}
+"""Elementwise operation on rows -> its function on lanes."""
+
+_PLAIN = {
+    "lanes_zero": "lanes lanes_zero()",
+    "lanes_splat": "lanes lanes_splat(float value)",
+    "lanes_add": "lanes lanes_add(lanes lhs, lanes rhs)",
+    "lanes_sub": "lanes lanes_sub(lanes lhs, lanes rhs)",
+    "lanes_mul": "lanes lanes_mul(lanes lhs, lanes rhs)",
+    "lanes_sum": "float lanes_sum(lanes value)",
+    "row_put": "void row_put(void* to, const void* row, int64_t nbytes, bint stream)",
+    "row_put_zero": "void row_put_zero(void* to, int64_t nbytes, bint stream)",
+    "stream_pays": "bint stream_pays(const void* to, int64_t rows, int64_t row_bytes)",
+    "stream_fence": "void stream_fence()",
+    "zero_unnamed_rows": "int zero_unnamed_rows(void* to, int64_t rows, int64_t row_bytes,\n"
+    "                          const int32_t* index, int64_t slots, int num_threads)",
+}
+
+_BY_DTYPE = {
+    "lanes_load_{d}": "lanes lanes_load_{d}(const {c}* at)",
+    "lanes_load_{d}_tail": "lanes lanes_load_{d}_tail(const {c}* at, int64_t count)",
+    "lanes_put_{d}": "void lanes_put_{d}({c}* at, lanes value, bint stream)",
+    "lanes_store_{d}_tail": "void lanes_store_{d}_tail({c}* at, lanes value, int64_t count)",
+    "lanes_round_{d}": "lanes lanes_round_{d}(lanes value)",
+    "widen_{d}": "float widen_{d}({c} value)",
+    "narrow_{d}": "{c} narrow_{d}(float value)",
+}
+
+DECLARATIONS: dict[str, str] = _PLAIN | {
+    name.format(d=row.tag): text.format(d=row.tag, c=row.c) for row in DTYPES.values() for name, text in _BY_DTYPE.items()
+}
+"""Function -> declaration."""

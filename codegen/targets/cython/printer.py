@@ -1,0 +1,226 @@
+"""Prints a function after `plan-cpu` as the statements of a Cython kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, MemRefType, StringAttr, i32
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialect.slot import (
+    ForSlotsOp,
+    ForTokensOp,
+    IfOp,
+    InRangeOp,
+    LoadIndexOp,
+    LoadRowOp,
+    LoadScalarOp,
+    RowLoopOp,
+    SlotOp,
+    StoreRowOp,
+    StoreScalarOp,
+    ZeroOp,
+    ZeroUnnamedRowsOp,
+)
+from ...dialect.tensor import CastOp, SelectSlotsOp
+from ...dtypes import from_mlir
+from ...errors import LoweringError
+from ...passes.plan_cpu import PLAN
+from ...signature import SLOTS, bound_sizes, signature, size_symbols
+from ..common import float_type
+from .plan import KernelSource, Parameter
+from .row_loop import RowLoopPrinter
+from .scope import Scope
+
+
+class KernelPrinter:
+    """Walks one lowered function; afterwards `source` has everything that the template needs."""
+
+    def __init__(self, func: FuncOp):
+        self.func = func
+        self.tensors = signature(func)
+        self.bound = bound_sizes(func)
+        self.plan = _plan(func)
+        self.used: set[str] = set()
+        """Functions of the lanes header."""
+        self.lines: list[str] = []
+        self.setup: list[str] = []
+        self.flags: list[Parameter] = []
+        self.scope = Scope({tensor.name for tensor in self.tensors} | set(size_symbols(func)))
+        self.names: dict[SSAValue, str] = {}
+        """Expression of each value."""
+        self.depth = 0
+
+    def source(self, key: str, shape_key: str) -> KernelSource:
+        """The kernel's source under a name."""
+        for argument, tensor in zip(self.func.args, self.tensors, strict=True):
+            self.names[argument] = tensor.name
+        tokens = self._function_body()
+        if self.flags:
+            self.use("stream_fence")
+            self.line(f"if {' or '.join(flag.name for flag in self.flags)}:")
+            self.line("    stream_fence()")
+        return KernelSource(
+            key=key,
+            shape_key=shape_key,
+            parameters=tuple(self._parameters()),
+            flags=tuple(self.flags),
+            constants=tuple(self.bound.items()),
+            tokens=tokens,
+            setup=tuple(self.setup),
+            variables=tuple(self.scope.declared()),
+            body=tuple(self.lines),
+            arguments=tuple(self._arguments()),
+        )
+
+    def use(self, function: str) -> str:
+        """Notes that the kernel calls a function of the lanes header; returns its name."""
+        self.used.add(function)
+        return function
+
+    def line(self, text: str) -> None:
+        """One statement at the current depth."""
+        self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """An indented block under a head line."""
+        self.line(head)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    def assign(self, value: SSAValue, type_: str, expression: str) -> str:
+        """A local variable for a value."""
+        name = self.scope.new(value.name_hint or "value", type_)
+        self.names[value] = name
+        self.line(f"{name} = {expression}")
+        return name
+
+    def _parameters(self) -> Iterator[Parameter]:
+        for tensor in self.tensors:
+            yield Parameter(tensor.name, ("" if tensor.output else "const ") + _c_type(tensor.type) + "*")
+        for symbol in size_symbols(self.func):
+            if symbol not in self.bound:
+                yield Parameter(symbol, "int64_t")
+
+    def _arguments(self) -> Iterator[str]:
+        sizes = size_symbols(self.func)
+        for position, parameter in enumerate(self._parameters()):
+            if parameter.name in sizes:
+                yield f"sizes[{sizes.index(parameter.name)}]"
+            else:
+                yield f"<{parameter.type}>tensors[{position}]"
+
+    def _function_body(self) -> str:
+        tokens = ""
+        for op in self.func.body.block.ops:
+            if isinstance(op, ZeroUnnamedRowsOp):
+                self._zero_unnamed(op)
+            elif isinstance(op, ForTokensOp):
+                tokens = op.extent.data
+                self.names[op.induction] = "t"
+                self._ops(op.body.block)
+            elif not isinstance(op, ReturnOp):
+                raise _unexpected(op)
+        return tokens
+
+    def _ops(self, block: Block) -> None:
+        with self.scope.nested():
+            for op in block.ops:
+                self._op(op)
+
+    def _op(self, op: Operation) -> None:
+        match op:
+            case ForSlotsOp():
+                self.names[op.induction] = self.scope.new("k", "int64_t")
+                with self.block(f"for k in range({op.extent.data}):"):
+                    self._ops(op.body.block)
+            case SlotOp():
+                self.assign(op.result, "int64_t", f"{self.names[op.token]} * {op.topk.data} + {self.names[op.slot]}")
+            case LoadIndexOp():
+                self.assign(op.result, "int64_t", f"{self.names[op.buffer]}[{self.names[op.at]}]")
+            case InRangeOp():
+                self.names[op.result] = f"0 <= {self.names[op.row]} < {op.extent.data}"
+            case LoadScalarOp():
+                self.names[op.result] = f"{self.names[op.buffer]}[{self.names[op.at]}]"
+            case LoadRowOp() if op.guard is None:
+                self.assign(op.result, f"const {float_type(op.result).c}*", self.row_address(op.buffer, op.at))
+            case CastOp():
+                self.names[op.result] = self._scalar_cast(op)
+            case ZeroOp():
+                self.names[op.result] = "0"
+            case StoreScalarOp():
+                self.line(f"{self.names[op.buffer]}[{self.names[op.at]}] = {self.names[op.value]}")
+            case IfOp():
+                self._if(op)
+            case RowLoopOp():
+                RowLoopPrinter(self, op).print()
+            case _:
+                raise _unexpected(op)
+
+    def row_address(self, buffer: SSAValue, at: SSAValue) -> str:
+        """Address of a row; the offset is 64-bit from the first multiplication."""
+        return f"{self.names[buffer]} + {self.names[at]} * H"
+
+    def stream_flag(self, buffer: SSAValue) -> str:
+        """The flag that tells whether rows of an output go around the caches; ``False`` if never."""
+        if self.plan.get("store") != "auto":
+            return str(self.plan.get("store") == "stream")
+        name = f"stream_{self.names[buffer]}"
+        if all(flag.name != name for flag in self.flags):
+            self.flags.append(Parameter(name, "bint"))
+            rows = next(tensor.dims[0] for tensor in self.tensors if tensor.name == self.names[buffer])
+            size = f"H * {float_type(buffer).bytes}"
+            self.setup.append(f"{name} = {self.use('stream_pays')}({self.names[buffer]}, {rows}, {size})")
+        return name
+
+    def _if(self, op: IfOp) -> None:
+        with self.block(f"if {self.names[op.condition]}:"):
+            self._ops(op.then.block)
+        if op.otherwise is not None:
+            with self.block("else:"):
+                self._ops(op.otherwise.block)
+
+    def _scalar_cast(self, op: CastOp) -> str:
+        source, target = float_type(op.value), float_type(op.result)
+        value = self.names[op.value]
+        if source.tag != "f32":
+            value = f"{self.use(f'widen_{source.tag}')}({value})"
+        return value if target.tag == "f32" else f"{self.use(f'narrow_{target.tag}')}({value})"
+
+    def _zero_unnamed(self, op: ZeroUnnamedRowsOp) -> None:
+        buffer, index = self.names[op.buffer], self.names[op.index]
+        dims = {tensor.name: tensor.dims for tensor in self.tensors}
+        slots = SLOTS if dims[index] == (SLOTS,) else " * ".join(dims[index])
+        size = f"H * {float_type(op.buffer).bytes}"
+        call = f"{self.use('zero_unnamed_rows')}({buffer}, {dims[buffer][0]}, {size}, {index}, {slots}, num_threads)"
+        self.setup += [f"if {call} != 0:", "    return -1"]
+
+
+def _c_type(type_: object) -> str:
+    assert isinstance(type_, MemRefType)
+    scalar = type_.get_element_type()
+    row = from_mlir(scalar)
+    if row is None and scalar != i32:
+        raise LoweringError(f"cython: no C type for {scalar}")
+    return row.c if row else "int32_t"
+
+
+def _plan(func: FuncOp) -> dict[str, str | int]:
+    plan = func.attributes.get(PLAN)
+    if not isinstance(plan, DictionaryAttr):
+        raise LoweringError("cython: the program has no plan; plan-cpu must run before it is printed")
+    return {
+        name: value.data if isinstance(value, StringAttr) else value.value.data
+        for name, value in plan.data.items()
+        if isinstance(value, StringAttr | IntegerAttr)
+    }
+
+
+def _unexpected(op: Operation) -> LoweringError:
+    guarded = isinstance(op, LoadRowOp | StoreRowOp | SelectSlotsOp)
+    step = "split-inactive" if guarded else "fuse-slots"
+    return LoweringError(f"cython: {op.name} reached the printer; {step} should have removed it")

@@ -1,0 +1,1 @@
+"""C headers that generated kernels include, as package data."""

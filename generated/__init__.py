@@ -1,0 +1,1 @@
+"""What the compiler wrote. Never edited by hand."""

@@ -1,0 +1,135 @@
+"""Finding the compiled kernel of a mode, its dtypes and its sizes.
+
+Kernels are modules `moegrad.generated.cython.<variant>.<operator>__<mode>__<dtypes>`, each with the kernels
+of all its (K, H): specialised ones and a generic one for everything else. A variant is an instruction set.
+The widest one that the processor runs and the build has is used; MOEGRAD_ISA forces one. Modules are imported
+when first needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import _native
+from .contract import Operator
+
+VARIANTS = ("avx512", "avx2", "baseline")
+"""All instruction-set variants, widest first; baseline is what every processor of the architecture runs."""
+
+PACKAGE = "moegrad.generated.cython"
+KEY = re.compile(r"k(\d+|any)__h(\d+|any)")
+
+
+class Kernels(NamedTuple):
+    """The kernels of one mode and its dtypes.
+
+    `tensors` picks a kernel's arguments, in its order, from (*inputs, *outputs) of the operator; `sizes`
+    picks its sizes from the mapping of symbols. Kernels are capsules for `_native.launch`.
+    """
+
+    specialised: dict[tuple[int, int], object]
+    generic: object
+    tensors: Callable[[Sequence[Any]], tuple[Any, ...]]
+    sizes: Callable[[dict[str, int]], tuple[int, ...]]
+
+
+_loaded: dict[tuple[str, str, str, str], Kernels] = {}
+
+
+def find(op: Operator, mode: str, data: str, weight: str) -> Kernels:
+    """The kernels of `mode` of `op` for the dtype tags `data` and `weight` ("" without weights).
+
+    ImportError when this build has none, RuntimeError or ValueError for a MOEGRAD_ISA that cannot be
+    honoured.
+    """
+    key = (op.name, mode, data, weight)
+    found = _loaded.get(key)
+    if found is None:
+        found = _loaded[key] = _load(op, op.kernels[mode] + "__" + "_".join(filter(None, (data, weight))))
+    return found
+
+
+def _load(op: Operator, name: str) -> Kernels:
+    module = load_module(name)
+    positions = {row.tensor: i for i, row in enumerate((*op.inputs, *op.outputs))}
+    positions |= {row.name: i for i, row in enumerate((*op.inputs, *op.outputs))}
+    specialised, generic = {}, None
+    for key, capsule in module.KERNELS.items():
+        topk, hidden = parse_key(key)
+        if topk is not None and hidden is not None:
+            specialised[topk, hidden] = capsule
+        else:
+            generic = capsule
+    if generic is None:
+        raise ImportError(f"{module.__name__}: expected a generic kernel, got {', '.join(module.KERNELS)}")
+    tensors = _tuple_getter([positions[tensor] for tensor in module.TENSORS])
+    return Kernels(specialised, generic, tensors, _tuple_getter(module.SIZES))
+
+
+def parse_key(key: str) -> tuple[int | None, int | None]:
+    """(K, H) of a key such as `k8__h7168`; None for `any`."""
+    match = KEY.fullmatch(key)
+    if match is None:
+        raise ImportError(f"a kernel's key: expected k<K>__h<H>, got {key!r}")
+    topk, hidden = (None if part == "any" else int(part) for part in match.groups())
+    return topk, hidden
+
+
+def _tuple_getter(items: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """`itemgetter` that returns a tuple for one item, too."""
+    if len(items) > 1:
+        return itemgetter(*items)
+    return lambda values: tuple([values[item] for item in items])
+
+
+def load_module(name: str) -> Any:
+    """Import module `name` of the widest usable variant that has it."""
+    for variant in usable():
+        if name in compiled(variant):
+            return importlib.import_module(f"{PACKAGE}.{variant}.{name}")
+    raise ImportError(
+        f"no compiled kernel {name} in this build of moegrad (variants: {', '.join(usable())}); "
+        "build one with `pip install .` in a checkout"
+    )
+
+
+@cache
+def usable() -> tuple[str, ...]:
+    """The variants to look in, widest first: what the processor runs and the build has, or the forced one."""
+    runs = _native.cpu_variants()
+    forced = os.environ.get("MOEGRAD_ISA", "").strip()
+    if not forced:
+        return tuple([variant for variant in runs if compiled(variant)])
+    if forced not in VARIANTS:
+        raise ValueError(f"MOEGRAD_ISA: expected one of {', '.join(VARIANTS)}, got {forced!r}")
+    if forced not in runs:
+        raise RuntimeError(
+            f"MOEGRAD_ISA: expected a variant this processor runs ({', '.join(runs)}), got {forced!r}"
+        )
+    if not compiled(forced):
+        built = [variant for variant in VARIANTS if compiled(variant)]
+        raise RuntimeError(
+            f"MOEGRAD_ISA: expected a variant of this build ({', '.join(built)}), got {forced!r}"
+        )
+    return (forced,)
+
+
+@cache
+def compiled(variant: str) -> frozenset[str]:
+    """Names of the kernel modules that this build has for `variant`; empty when it was not built."""
+    try:
+        package = importlib.import_module(f"{PACKAGE}.{variant}")
+    except ModuleNotFoundError:
+        return frozenset()
+    files = [
+        file.name for folder in map(Path, package.__path__) if folder.is_dir() for file in folder.iterdir()
+    ]
+    return frozenset(name.partition(".")[0] for name in files if name.endswith(tuple(EXTENSION_SUFFIXES)))
