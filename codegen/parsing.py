@@ -137,7 +137,7 @@ def _name_arguments(func: FuncOp) -> None:
     named = []
     for position, (value, attributes) in enumerate(zip(func.args, _attributes(func, "arg_attrs"), strict=True)):
         hint = StringAttr(value.name_hint or f"arg{position}")
-        named.append(DictionaryAttr({NAME: hint} | attributes.data))
+        named.append(DictionaryAttr({NAME: attributes.data.get(NAME, hint)} | attributes.data))
     func.arg_attrs = ArrayAttr(named)
     outputs = enumerate(_attributes(func, "res_attrs"))
     func.res_attrs = ArrayAttr(

@@ -207,13 +207,14 @@ def empty_aligned(tuple shape not None, cnp.dtype dtype not None):
 
 
 cdef void bounds(cnp.ndarray array, uintptr_t *low, uintptr_t *high) noexcept:
-    """The half-open range of bytes that `array` spans; empty (low == high) without elements."""
+    """The half-open range of bytes that `array` spans; [0, 0) without elements."""
     cdef int axis
     cdef cnp.npy_intp span
-    low[0] = high[0] = <uintptr_t>cnp.PyArray_DATA(array)
+    low[0] = high[0] = 0
     if cnp.PyArray_SIZE(array) == 0:
         return
-    high[0] += cnp.PyArray_ITEMSIZE(array)
+    low[0] = <uintptr_t>cnp.PyArray_DATA(array)
+    high[0] = low[0] + cnp.PyArray_ITEMSIZE(array)
     for axis in range(cnp.PyArray_NDIM(array)):
         span = cnp.PyArray_STRIDE(array, axis) * (cnp.PyArray_DIM(array, axis) - 1)
         if span > 0:

@@ -17,10 +17,9 @@ from .arrays import Array, as_array
 from .contract import DATA, INDEX, Argument, Operator
 
 Given = tuple[Any, ...]
-Arrays = tuple[Array | None, ...]
+Arrays = tuple[Any, ...]
+"""NumPy arrays in the order of a table, None where an argument is absent."""
 Sizes = dict[str, int]
-
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 # ---- first: what is missing ----
@@ -65,13 +64,10 @@ def _refuse_pair(op: Operator, first: Any, second: Any) -> NoReturn:
 
 
 def integer(op: Operator, name: str, value: Any) -> int:
-    """`value` as a Python int; NumPy's integers are welcome, bools are not. ValueError beyond 64 bits."""
+    """`value` as a Python int; NumPy's integers are welcome, bools are not."""
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise TypeError(f"{op.name}: {name}: expected an integer, got {value!r} ({type(value).__name__})")
-    number = operators.index(value)
-    if not INT64_MIN <= number <= INT64_MAX:
-        raise ValueError(f"{op.name}: {name}: expected a 64-bit integer, got {number}")
-    return number
+    return operators.index(value)
 
 
 def integers(op: Operator, values: tuple[Any, Any, Any, Any]) -> tuple[int, int, int, int]:
@@ -210,6 +206,11 @@ def capacity(op: Operator, drop_pad_mode: int, experts: int, rows: int, sizes: S
             raise ValueError(
                 f"{op.name}: {name}: expected a positive integer with drop_pad_mode 1, got {value}"
             )
+    if experts * rows >= 2**63:
+        got = f"got {experts} * {rows}"
+        raise ValueError(
+            f"{op.name}: expert_capacity: expected expert_num * expert_capacity below 2**63, {got}"
+        )
     sizes["E"], sizes["C"], sizes["M"] = experts, rows, experts * rows
 
 

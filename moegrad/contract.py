@@ -67,10 +67,10 @@ class Operator:
         kernels: dict[str, str],
     ) -> None:
         self.name, self.inputs, self.outputs, self.kernels = name, inputs, outputs, kernels
-        names = [row.name for row in inputs]
-        self.gradient, self.indices, self.weights = (names.index(role) for role in roles)
+        self.positions = {row.name: i for i, row in enumerate(inputs)}
+        self.gradient, self.indices, self.weights = (self.positions[role] for role in roles)
         self.needs = tuple(
-            i if row.needed == ALWAYS else -1 if row.needed == OPTIONAL else names.index(row.needed)
+            i if row.needed == ALWAYS else -1 if row.needed == OPTIONAL else self.positions[row.needed]
             for i, row in enumerate(inputs)
         )
         self.shapes = tuple(tuple(row.shapes[column] for row in inputs) for column in (0, 1))

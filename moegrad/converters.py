@@ -63,7 +63,7 @@ def choice_major_to_token_major(idx: Any, tokens: int, topk: int) -> Any:
         expected = f"tokens * topk = {rows} * {columns} = {rows * columns} elements"
         raise ValueError(f"choice_major_to_token_major: idx: expected {expected}, got shape {array.shape}")
     narrow = _narrow("choice_major_to_token_major", "idx", array, -INT32_MAX - 1, INT32_MAX + 1)
-    return like(idx, np.ascontiguousarray(narrow.reshape(columns, rows).T).reshape(-1))
+    return like(idx, narrow.reshape(columns, rows).T.flatten())
 
 
 def _integers(function: str, name: str, value: Any) -> Array:

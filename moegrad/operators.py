@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, checks, kernels, threads
-from .arrays import like
+from .arrays import Array, like
 from .checks import Arrays, Sizes
 from .contract import FINALIZE_ROUTING_V2_GRAD, FLOATS, TOKEN_UNPERMUTE_GRAD, Operator
 
@@ -75,7 +75,9 @@ def token_unpermute_grad(
     if check_indices:
         low, high = (-1, sizes["R"]) if padded_mode else (0, sizes["N"])
         checks.indices(op, op.indices, arrays, low, high, not padded_mode)
-    return _run(op, mode, given, arrays, sizes, shapes, pair, outputs)
+    results = _results(op, shapes, arrays, outputs)
+    _run(op, mode, arrays, results, sizes)
+    return _hand_back(given[op.gradient], results, pair)
 
 
 def finalize_routing_v2_grad(
@@ -148,61 +150,45 @@ def finalize_routing_v2_grad(
         low, high = (-1, sizes["M"]) if drop_pad_mode else (0, sizes["N"])
         checks.indices(op, op.indices, arrays, low, high, True)
         if expert_idx is not None and "E" in sizes:
-            checks.indices(op, 4, arrays, 0, sizes["E"], False)
+            checks.indices(op, op.positions["expert_idx"], arrays, 0, sizes["E"], False)
     mode = "plain" if scales is None else "scales" if bias is None else "scales_bias"
-    return _run(op, mode, given, arrays, sizes, shapes, pair, outputs)
+    results = _results(op, shapes, arrays, outputs)
+    _run(op, mode, arrays, results, sizes)
+    return _hand_back(given[op.gradient], results, pair)
 
 
-def _run(
-    op: Operator,
-    mode: str,
-    given: tuple[Any, ...],
-    arrays: Arrays,
-    sizes: Sizes,
-    shapes: tuple[tuple[int, ...], ...],
-    pair: tuple[Any, Any] | None,
-    outputs: Arrays | None,
-) -> tuple[Any, Any]:
-    """Launch the kernel of `mode` on checked `arrays` and hand the results back as the caller's kind.
-
-    `pair` is the caller's `out` and `outputs` its arrays, both None when the run time allocates.
-    """
+def _results(
+    op: Operator, shapes: tuple[tuple[int, ...], ...], arrays: Arrays, outputs: Arrays | None
+) -> tuple[Array, Array | None]:
+    """Where the kernel writes: the caller's outputs, found fit for it, or new arrays; the last check of a call."""
     gradient, weights = arrays[op.gradient], arrays[op.weights]
-    assert gradient is not None
     if outputs is not None:
         checks.output_memory(op, outputs, arrays)
-        results = outputs
-    elif weights is None:
-        results = (_native.empty_aligned(shapes[0], gradient.dtype), None)
-    else:
-        results = (
-            _native.empty_aligned(shapes[0], gradient.dtype),
-            _native.empty_aligned(shapes[1], weights.dtype),
-        )
-    if sizes.get("N") == 0:
-        return _hand_back(op, given, _without_slots(results), pair)
-    kernel = kernels.find(op, mode, FLOATS[gradient.dtype], "" if weights is None else FLOATS[weights.dtype])
+        return outputs
+    rows = _native.empty_aligned(shapes[0], gradient.dtype)
+    return rows, None if weights is None else _native.empty_aligned(shapes[1], weights.dtype)
+
+
+def _run(op: Operator, mode: str, arrays: Arrays, results: tuple[Array, Array | None], sizes: Sizes) -> None:
+    """Launch the kernel of `mode` for the dtypes of checked `arrays` and for K and H of `sizes`."""
+    rows, weight_grad = results
+    if sizes.get("N") == 0:  # no slots at all: no row is named, there are no weights, and K may be anything
+        rows[...] = 0
+        return
+    weight = "" if weight_grad is None else FLOATS[weight_grad.dtype]
+    kernel = kernels.find(op, mode, FLOATS[rows.dtype], weight)
     tensors = _native.dense(kernel.tensors((*arrays, *results)))
     capsule = kernel.specialised.get((sizes["K"], sizes["H"]), kernel.generic)
     _native.launch(capsule, tensors, kernel.sizes(sizes), threads.for_bytes(_native.nbytes(tensors)))
-    return _hand_back(op, given, results, pair)
-
-
-def _without_slots(results: Arrays) -> Arrays:
-    """The results of a call without slots: rows that nobody names are zero, and there are no weights."""
-    if results[0] is not None:
-        results[0][...] = 0
-    return results
 
 
 def _hand_back(
-    op: Operator, given: tuple[Any, ...], results: Arrays, pair: tuple[Any, Any] | None
+    gradient: Any, results: tuple[Array, Array | None], pair: tuple[Any, Any] | None
 ) -> tuple[Any, Any]:
     """The caller's own `out`, or the results as the kind of array that the gradient is."""
-    gradient = given[op.gradient]
     if pair is not None:
         return pair
     if type(gradient) is np.ndarray:
-        return results[0], results[1]
-    first, second = (None if result is None else like(gradient, result) for result in results)
-    return first, second
+        return results
+    rows, weight_grad = results
+    return like(gradient, rows), None if weight_grad is None else like(gradient, weight_grad)

@@ -84,7 +84,7 @@ class _Fuser:
 
     def _signature_on_buffers(self) -> FuncOp:
         types = [MemRefType(element(tensor.type), shape(tensor.type)) for tensor in self.tensors]
-        marked = [DictionaryAttr({"moe.output": UnitAttr()} | a.data) for a in self.func.res_attrs or ()]
+        marked = [DictionaryAttr(a.data | {"moe.output": UnitAttr()}) for a in self.func.res_attrs or ()]
         arguments = ArrayAttr([*(self.func.arg_attrs or ()), *marked])
         func = FuncOp(self.func.sym_name.data, FunctionType.from_lists(types, []), arg_attrs=arguments)
         for argument, tensor in zip(func.args, self.tensors, strict=True):

@@ -13,6 +13,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import dce
 
 from ..dialect.slot import ForSlotsOp, ForTokensOp, IfOp, InRangeOp, LoadRowOp, StoreRowOp, ZeroOp
@@ -35,6 +36,7 @@ class SplitInactivePass(ModulePass):
             if isinstance(loop, ForTokensOp | ForSlotsOp):
                 _split_body(loop.body.block)
         dce(op)
+        _drop_empty_branches(op)
 
 
 def _split_body(block: Block) -> None:
@@ -51,6 +53,14 @@ def _split_body(block: Block) -> None:
     block.add_op(_branch(predicates, guarded, {}))
     for op in reversed(guarded):
         op.erase(safe_erase=False)
+
+
+def _drop_empty_branches(module: ModuleOp) -> None:
+    """Where nothing is left to do for inactive slots there is no second body."""
+    for op in [op for op in module.walk() if isinstance(op, IfOp)]:
+        if op.otherwise is not None and not op.otherwise.block.ops:
+            then = op.then.detach_block(op.then.block)
+            Rewriter.replace_op(op, IfOp(op.condition, then, None))
 
 
 def _slice(roots: Sequence[Operation], block: Block) -> set[Operation]:
@@ -77,8 +87,7 @@ def _branch(predicates: Sequence[InRangeOp], ops: Sequence[Operation], known: Ma
         else:
             _specialised(ops, decided, block)
         blocks.append(block)
-    then, otherwise = blocks
-    return IfOp(first.result, then, otherwise if otherwise.ops else None)
+    return IfOp(first.result, *blocks)
 
 
 def _specialised(ops: Sequence[Operation], known: Mapping[SSAValue, bool], block: Block) -> None:
