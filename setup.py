@@ -103,8 +103,9 @@ class ParallelBuildExt(build_ext):
     def copy_extensions_to_source(self) -> None:
         """An editable install puts kernels beside their package, whose folders git does not know."""
         for extension in self.extensions:
-            _, *package, _ = extension.name.split(".")
-            Path(ROOMS[".".join(["moegrad", *package[:1]])] if package else "moegrad", *package[1:]).mkdir(parents=True, exist_ok=True)
+            package, _, _ = extension.name.rpartition(".")
+            if package.startswith("moegrad.generated."):
+                Path(package.removeprefix("moegrad.").replace(".", "/")).mkdir(parents=True, exist_ok=True)
         super().copy_extensions_to_source()
 
 

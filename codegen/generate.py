@@ -34,7 +34,8 @@ def kernel_files(specs: Iterable[KernelSpec]) -> dict[str, str]:
 def module_files(specs: Iterable[KernelSpec], command: str) -> dict[str, str]:
     """One ``.pyx`` for each program and dtypes with all its shapes, as a wheel ships them."""
     return {
-        f"{name}.pyx": emit_module(program_of(group[0]), group, command, False) for name, group in by_module(specs).items()
+        f"{name}.pyx": emit_module(program_of(group[0]), group, command, False)
+        for name, group in by_module(specs).items()
     }
 
 

@@ -35,7 +35,9 @@ from .signature import SLOTS, TOPK, Tensor, bound_sizes, signature, tokens_symbo
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def run_program(module: ModuleOp, inputs: Mapping[str, Array], sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
+def run_program(
+    module: ModuleOp, inputs: Mapping[str, Array], sizes: Mapping[str, int] | None = None
+) -> dict[str, Array]:
     """Runs a program; returns its outputs by name.
 
     `inputs` holds one array a tensor, of the shape and dtype that the signature states. `sizes`
@@ -110,7 +112,7 @@ def lane_sum(products: Array, lanes: int) -> np.float32:
         total = total + block
     while len(total) > 1:
         total = total[: len(total) // 2] + total[len(total) // 2 :]
-    return np.float32(total[0])
+    return np.float32(float(total[0]))
 
 
 @register_impls
@@ -280,5 +282,3 @@ class MoeFunctions(InterpreterFunctions):
         named[index[(index >= 0) & (index < len(table))]] = True
         table[~named] = 0
         return ()
-
-

@@ -58,7 +58,7 @@ def builtin_program(name: str) -> ModuleOp:
 
 def builtin_text(name: str) -> str:
     """Text of one of the project's own programs."""
-    return files(__package__).joinpath("programs", f"{name}.mlir").read_text(encoding="utf-8")
+    return (files(__package__) / "programs" / f"{name}.mlir").read_text(encoding="utf-8")
 
 
 def parse_program(text: str, name: str) -> ModuleOp:
@@ -108,7 +108,9 @@ def _check_signature(func: FuncOp, text: str, name: str) -> None:
     ]
     for position, (type_, attributes) in enumerate(signature):
         if not isinstance(type_, TensorType | MemRefType):
-            raise _located(func, f"func.func: argument {position} must be a tensor or a memref, got {type_}", text, name)
+            raise _located(
+                func, f"func.func: argument {position} must be a tensor or a memref, got {type_}", text, name
+            )
         dims = attributes.data.get(DIMS)
         if not isinstance(dims, ArrayAttr) or not all(isinstance(dim, StringAttr) for dim in dims):
             message = f'func.func: argument {position} needs {DIMS} = ["R", "H"] or the like, got {attributes}'

@@ -15,7 +15,9 @@ REFERENCE_TOPK, REFERENCE_HIDDEN = 8, 7168
 def reference_set() -> list[KernelSpec]:
     """One kernel for each operator and mode: bf16 rows, fp32 weights, the shape of the largest models."""
     return [
-        make_spec(name, mode.name, "bf16", "f32" if mode.weighted else "", _topk(mode, REFERENCE_TOPK), REFERENCE_HIDDEN)
+        make_spec(
+            name, mode.name, "bf16", "f32" if mode.weighted else "", _topk(mode, REFERENCE_TOPK), REFERENCE_HIDDEN
+        )
         for name, operator in OPERATORS.items()
         for mode in operator.modes
     ]

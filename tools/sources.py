@@ -45,7 +45,8 @@ def _file(path: Path, mode: str, data: str, weight: str, topk: int, hidden: int)
     program = read_program(path)
     func = function(program)
     symbols = size_symbols(func)
-    parameters = {kind.symbol.data for tensor in signature(func) if isinstance(kind := element(tensor.type), DTypeParam)}
+    elements = [element(tensor.type) for tensor in signature(func)]
+    parameters = {kind.symbol.data for kind in elements if isinstance(kind, DTypeParam)}
     if weight and "P" not in parameters:
         raise SpecError(f'--weight-dtype: {path} has no !moe.dtype<"P">, got {weight!r}')
     if topk and TOPK not in symbols:

@@ -110,9 +110,7 @@ class SlotOp(IRDLOperation):
     assembly_format = "$token `,` $slot `of` $topk attr-dict"
 
     def __init__(self, token: SSAValue, slot: SSAValue, topk: str):
-        super().__init__(
-            operands=[token, slot], properties={"topk": StringAttr(topk)}, result_types=[IndexType()]
-        )
+        super().__init__(operands=[token, slot], properties={"topk": StringAttr(topk)}, result_types=[IndexType()])
         self.result.name_hint = "slot"
 
 
@@ -354,7 +352,7 @@ class RowLoopOp(IRDLOperation):
             raise fail(self, "sums", StringAttr(str(len(last.arguments))), "the types of moe.yield")
 
 
-SLOT_OPS = [
+SLOT_OPS: list[type[Operation]] = [
     ForTokensOp,
     ForSlotsOp,
     SlotOp,

@@ -336,7 +336,7 @@ def _is_rows(value: SSAValue, active: SSAValue) -> bool:
     return len(sizes) == 2 and _slots(shape(active.type)) == sizes[0]
 
 
-TENSOR_OPS = [
+TENSOR_OPS: list[type[Operation]] = [
     RepeatRowsOp,
     GatherRowsOp,
     ScatterRowsOp,

@@ -38,7 +38,8 @@ def is_float(type_: Attribute) -> bool:
 def element(type_: Attribute) -> Attribute:
     """Element type of a tensor or memref; a scalar type is its own element."""
     if isinstance(type_, TensorType | MemRefType):
-        return type_.get_element_type()
+        scalar: Attribute = type_.get_element_type()
+        return scalar
     return type_
 
 

@@ -71,8 +71,8 @@ class _Fuser:
         self.values: dict[SSAValue, _Value] = {}
         self.predicates: dict[tuple[SSAValue, str], _Value] = {}
         self.new_func = self._signature_on_buffers()
-        self.buffers = dict(zip([*func.args], self.new_func.args, strict=False))
-        self.arguments = dict(zip(func.args, self.tensors, strict=False))
+        self.buffers: dict[SSAValue, SSAValue] = dict(zip(func.args, self.new_func.args, strict=False))
+        self.arguments: dict[SSAValue, Tensor] = dict(zip(func.args, self.tensors, strict=False))
 
     def run(self) -> FuncOp:
         for op in list(self.func.body.block.ops):

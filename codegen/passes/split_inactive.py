@@ -104,7 +104,9 @@ def _specialised(ops: Sequence[Operation], known: Mapping[SSAValue, bool], block
             mapper[op.results[0]] = copy
 
 
-def _decide(op: Operation, known: Mapping[SSAValue, bool], mapper: dict[SSAValue, SSAValue]) -> Operation | SSAValue | None:
+def _decide(
+    op: Operation, known: Mapping[SSAValue, bool], mapper: dict[SSAValue, SSAValue]
+) -> Operation | SSAValue | None:
     """The operation with its guard decided: a copy, a value it forwards, or None where it vanishes."""
     if isinstance(op, SelectSlotsOp):
         active = known.get(op.active)
@@ -124,7 +126,7 @@ def _fold_zero(op: Operation, mapper: dict[SSAValue, SSAValue]) -> Operation | S
     if isinstance(op, CastOp) and zeros[0]:
         return ZeroOp(op.result.type)
     if isinstance(op, AddRowsOp) and any(zeros) and all(isinstance(u.operation, RowDotOp) for u in op.result.uses):
-        kept = op.rhs if zeros[0] else op.lhs
+        kept = op.operands[1 if zeros[0] else 0]
         return mapper.get(kept, kept)
     return None
 

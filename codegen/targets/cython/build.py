@@ -69,7 +69,7 @@ def load_module(path: Path) -> ModuleType:
 
 def product_name(module: str) -> str:
     """File name of an extension module for this interpreter."""
-    return module + sysconfig.get_config_var("EXT_SUFFIX")
+    return f"{module}{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
 def _install(lib: Path, module: str, out: Path) -> Path:

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ...dtypes import DTYPES
 from ...dialect.tensor import AddRowsOp, MulRowsOp, SubRowsOp
+from ...dtypes import DTYPES
 
 ROW_OPS = {AddRowsOp.name: "lanes_add", SubRowsOp.name: "lanes_sub", MulRowsOp.name: "lanes_mul"}
 """Elementwise operation on rows -> its function on lanes."""
@@ -37,6 +37,8 @@ _BY_DTYPE = {
 }
 
 DECLARATIONS: dict[str, str] = _PLAIN | {
-    name.format(d=row.tag): text.format(d=row.tag, c=row.c) for row in DTYPES.values() for name, text in _BY_DTYPE.items()
+    name.format(d=row.tag): text.format(d=row.tag, c=row.c)
+    for row in DTYPES.values()
+    for name, text in _BY_DTYPE.items()
 }
 """Function -> declaration."""

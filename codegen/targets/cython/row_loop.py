@@ -82,7 +82,9 @@ class RowLoopPrinter:
                 self.splats[op.scales] = name
                 kernel.line(f"{name} = {kernel.use('lanes_splat')}({kernel.names[op.scales]})")
             elif isinstance(op, RowDotOp):
-                self.sums[op] = kernel.scope.new(f"{(op.result.name_hint or 'dot').removesuffix('_f32')}_lanes", "lanes")
+                self.sums[op] = kernel.scope.new(
+                    f"{(op.result.name_hint or 'dot').removesuffix('_f32')}_lanes", "lanes"
+                )
                 kernel.line(f"{self.sums[op]} = {kernel.use('lanes_zero')}()")
             elif isinstance(op, StoreRowOp) and op not in self.copies:
                 pointer = kernel.scope.new(f"{kernel.names[op.buffer]}_row", f"{float_type(op.buffer).c}*")
@@ -159,4 +161,6 @@ def _only_stored(op: Operation) -> bool:
     if len(uses) != 1:
         return False
     user = uses[0].operation
-    return isinstance(user, StoreRowOp) or (isinstance(user, CastOp) and not isinstance(op, CastOp) and _only_stored(user))
+    return isinstance(user, StoreRowOp) or (
+        isinstance(user, CastOp) and not isinstance(op, CastOp) and _only_stored(user)
+    )
