@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from . import _native
 
-Array: TypeAlias = npt.NDArray[Any]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 DLPACK_DTYPES: dict[tuple[int, int], np.dtype[Any]] = {
     (0, 8): np.dtype(np.int8),
@@ -59,20 +58,14 @@ def as_array(where: str, value: Any) -> Array:
             raise TypeError(f"{where}: expected a plain array, got a masked one (use value.filled(0))")
         return value.view(np.ndarray)
     if not hasattr(value, "__dlpack__"):
-        raise TypeError(
-            f"{where}: expected an array (NumPy's, or one with DLPack), got {type(value).__name__}"
-        )
+        raise TypeError(f"{where}: expected an array (NumPy's, or one with DLPack), got {type(value).__name__}")
     if getattr(value, "requires_grad", False):
-        raise ValueError(
-            f"{where}: expected a tensor outside autograd (use .detach()), got requires_grad=True"
-        )
+        raise ValueError(f"{where}: expected a tensor outside autograd (use .detach()), got requires_grad=True")
     _check_device(where, value)
     try:
         return _native.read_dlpack(_capsule(value), DLPACK_DTYPES)
     except BufferError as error:
-        raise TypeError(
-            f"{where}: expected an array that DLPack can share, got {_kind(value)}: {error}"
-        ) from error
+        raise TypeError(f"{where}: expected an array that DLPack can share, got {_kind(value)}: {error}") from error
 
 
 def like(gradient: Any, array: Array) -> Any:

@@ -73,9 +73,7 @@ def integer(op: Operator, name: str, value: Any) -> int:
 def integers(op: Operator, values: tuple[Any, Any, Any, Any]) -> tuple[int, int, int, int]:
     """The four integers of finalize_routing_v2_grad."""
     names = ("drop_pad_mode", "active_num", "expert_num", "expert_capacity")
-    mode, active, experts, rows = (
-        integer(op, name, value) for name, value in zip(names, values, strict=True)
-    )
+    mode, active, experts, rows = (integer(op, name, value) for name, value in zip(names, values, strict=True))
     return mode, active, experts, rows
 
 
@@ -198,19 +196,13 @@ def restored(op: Operator, shape: Any, sizes: Sizes) -> None:
 def capacity(op: Operator, drop_pad_mode: int, experts: int, rows: int, sizes: Sizes) -> None:
     """Settle E, C and M = E * C for drop_pad_mode 1; ValueError for any other mode and for E or C below 1."""
     if drop_pad_mode != 1:
-        raise ValueError(
-            f"{op.name}: drop_pad_mode: expected 0 (dropless) or 1 (drop/pad), got {drop_pad_mode}"
-        )
+        raise ValueError(f"{op.name}: drop_pad_mode: expected 0 (dropless) or 1 (drop/pad), got {drop_pad_mode}")
     for name, value in (("expert_num", experts), ("expert_capacity", rows)):
         if value < 1:
-            raise ValueError(
-                f"{op.name}: {name}: expected a positive integer with drop_pad_mode 1, got {value}"
-            )
+            raise ValueError(f"{op.name}: {name}: expected a positive integer with drop_pad_mode 1, got {value}")
     if experts * rows >= 2**63:
         got = f"got {experts} * {rows}"
-        raise ValueError(
-            f"{op.name}: expert_capacity: expected expert_num * expert_capacity below 2**63, {got}"
-        )
+        raise ValueError(f"{op.name}: expert_capacity: expected expert_num * expert_capacity below 2**63, {got}")
     sizes["E"], sizes["C"], sizes["M"] = experts, rows, experts * rows
 
 
@@ -305,9 +297,7 @@ def output_memory(op: Operator, outputs: Arrays, inputs: Arrays) -> None:
         others = (*others, output)
 
 
-def _refuse_shared(
-    op: Operator, argument: Argument, output: Array, position: int, other: Array | None
-) -> None:
+def _refuse_shared(op: Operator, argument: Argument, output: Array, position: int, other: Array | None) -> None:
     """ValueError when the two arrays have an element in common, not only intertwined addresses."""
     if other is not None and np.shares_memory(output, other):
         name = (*op.inputs, *op.outputs)[position].name

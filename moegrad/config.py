@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import platform
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def _config() -> dict[str, Any]:
     return {
         "versions": {
             "moegrad": __version__,
-            "python": platform.python_version(),
+            "python": sys.version.split()[0],
             "numpy": np.__version__,
             "ml_dtypes": ml_dtypes.__version__,
         },
@@ -54,7 +54,7 @@ def _config() -> dict[str, Any]:
             "forced": os.environ.get("MOEGRAD_ISA", "").strip() or None,
             "processor": list(_native.cpu_variants()),
             "built": [variant for variant in kernels.VARIANTS if kernels.compiled(variant)],
-            "machine": platform.machine(),
+            "machine": os.uname().machine,
         },
         "threads": {"limit": limit, "from": source, "one_below_bytes": threads.SMALL},
         "kernels": _count(usable),

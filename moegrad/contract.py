@@ -83,9 +83,7 @@ def allowed(role: str, data: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
     return {DATA: (data,), WEIGHT: tuple(FLOATS), INDEX: (INT32,)}[role]
 
 
-def argument(
-    name: str, role: str, needed: str, ordinary: Shape, capacity: Shape, tensor: str = ""
-) -> Argument:
+def argument(name: str, role: str, needed: str, ordinary: Shape, capacity: Shape, tensor: str = "") -> Argument:
     """A row of a table below."""
     return Argument(name, role, needed, (ordinary, capacity), tensor or name)
 

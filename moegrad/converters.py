@@ -37,9 +37,7 @@ def invert_row_map(row_map: Any, size: int | None = None) -> Any:
     if bad is not None:
         first = int(np.flatnonzero(narrow == narrow[bad[1]])[0])
         got = f"{narrow[bad[1]]} at [{first}] and again at [{bad[1]}]"
-        raise ValueError(
-            f"invert_row_map: row_map: expected distinct values in [-1, {extent - 1}], got {got}"
-        )
+        raise ValueError(f"invert_row_map: row_map: expected distinct values in [-1, {extent - 1}], got {got}")
     inverse = np.full(extent, -1, np.int32)
     named = np.flatnonzero(narrow >= 0)
     inverse[narrow[named]] = named

@@ -111,14 +111,10 @@ def usable() -> tuple[str, ...]:
     if forced not in VARIANTS:
         raise ValueError(f"MOEGRAD_ISA: expected one of {', '.join(VARIANTS)}, got {forced!r}")
     if forced not in runs:
-        raise RuntimeError(
-            f"MOEGRAD_ISA: expected a variant this processor runs ({', '.join(runs)}), got {forced!r}"
-        )
+        raise RuntimeError(f"MOEGRAD_ISA: expected a variant this processor runs ({', '.join(runs)}), got {forced!r}")
     if not compiled(forced):
         built = [variant for variant in VARIANTS if compiled(variant)]
-        raise RuntimeError(
-            f"MOEGRAD_ISA: expected a variant of this build ({', '.join(built)}), got {forced!r}"
-        )
+        raise RuntimeError(f"MOEGRAD_ISA: expected a variant of this build ({', '.join(built)}), got {forced!r}")
     return (forced,)
 
 
@@ -129,7 +125,5 @@ def compiled(variant: str) -> frozenset[str]:
         package = importlib.import_module(f"{PACKAGE}.{variant}")
     except ModuleNotFoundError:
         return frozenset()
-    files = [
-        file.name for folder in map(Path, package.__path__) if folder.is_dir() for file in folder.iterdir()
-    ]
+    files = [file.name for folder in map(Path, package.__path__) if folder.is_dir() for file in folder.iterdir()]
     return frozenset(name.partition(".")[0] for name in files if name.endswith(tuple(EXTENSION_SUFFIXES)))

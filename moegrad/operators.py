@@ -160,7 +160,7 @@ def finalize_routing_v2_grad(
 def _results(
     op: Operator, shapes: tuple[tuple[int, ...], ...], arrays: Arrays, outputs: Arrays | None
 ) -> tuple[Array, Array | None]:
-    """Where the kernel writes: the caller's outputs, found fit for it, or new arrays; the last check of a call."""
+    """Where the kernel writes: the caller's outputs, once found fit for that, or new arrays."""
     gradient, weights = arrays[op.gradient], arrays[op.weights]
     if outputs is not None:
         checks.output_memory(op, outputs, arrays)
@@ -182,9 +182,7 @@ def _run(op: Operator, mode: str, arrays: Arrays, results: tuple[Array, Array | 
     _native.launch(capsule, tensors, kernel.sizes(sizes), threads.for_bytes(_native.nbytes(tensors)))
 
 
-def _hand_back(
-    gradient: Any, results: tuple[Array, Array | None], pair: tuple[Any, Any] | None
-) -> tuple[Any, Any]:
+def _hand_back(gradient: Any, results: tuple[Array, Array | None], pair: tuple[Any, Any] | None) -> tuple[Any, Any]:
     """The caller's own `out`, or the results as the kind of array that the gradient is."""
     if pair is not None:
         return pair

@@ -24,6 +24,7 @@ from ..codegen.targets.cython.build import build_modules
 from ..codegen.targets.cython.emit import emit_module
 from ..codegen.text import program_text
 from ..codegen.writer import FileWriter
+from .doctor import examine
 from .sources import Source, resolve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -183,6 +184,19 @@ def build(
         built = build_modules(paths, out, isa, native)
     for path in built:
         console.print(f"built {path}", soft_wrap=True)
+
+
+@app.command()
+def doctor() -> None:
+    """Toolchains found on this machine, and what each enables; exit 1 where a required one is missing."""
+    findings = examine()
+    table = Table("", "toolchain", "enables", "found")
+    for finding in findings:
+        mark = "ok" if finding.found else "MISSING" if finding.needed == "required" else "-"
+        table.add_row(mark, finding.name, finding.enables, finding.found or "not found")
+    console.print(table)
+    if any(finding.needed == "required" and not finding.found for finding in findings):
+        raise typer.Exit(1)
 
 
 @app.command()

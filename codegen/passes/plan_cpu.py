@@ -11,19 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import dce
 
-from ..dialect.slot import ForSlotsOp, ForTokensOp, IfOp, RowLoopOp, StoreRowOp, YieldOp, ZeroOp
+from ..dialect.slot import ForSlotsOp, ForTokensOp, IfOp, LoadIndexOp, LoadRowOp, RowLoopOp, StoreRowOp, YieldOp, ZeroOp
 from ..dialect.tensor import RowDotOp, RowwiseOp
 from ..dialect.types import shape
 from ..parsing import function
 from ..signature import signature
 
 PLAN = "moe.cpu_plan"
+PREFETCH = "moe.prefetch_next"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,10 @@ class PlanCpuPass(ModulePass):
     """``cached``: plain stores. ``stream``: around the caches. ``auto``: stream when the outputs
     do not fit in the cache, which the kernel sees at run time."""
 
+    prefetch: bool = True
+    """Whether a pass over a gathered row asks for the row of the next slot: rows come in an order
+    that no processor foresees."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         func = function(op)
         blocks = [inner.body.block for inner in func.walk() if isinstance(inner, ForTokensOp | ForSlotsOp)]
@@ -46,6 +51,8 @@ class PlanCpuPass(ModulePass):
         for block in [*blocks, *(region.block for branch in branches for region in branch.regions)]:
             self._form_row_loops(block)
         dce(op)
+        if self.prefetch:
+            _mark_prefetched(func)
         func.attributes[PLAN] = DictionaryAttr(
             {
                 "lanes": IntegerAttr(self.lanes, i64),
@@ -84,6 +91,13 @@ class PlanCpuPass(ModulePass):
         body.add_op(YieldOp(*(dot.result for dot in dots)))
         depths[loop] = depths[roots[0]]
         _sink_readers(loop, block)
+
+
+def _mark_prefetched(func: FuncOp) -> None:
+    """Marks every row that an index buffer names: the next one can be known ahead."""
+    for op in func.walk():
+        if isinstance(op, LoadRowOp) and isinstance(op.at.owner, LoadIndexOp):
+            op.attributes[PREFETCH] = UnitAttr()
 
 
 def _is_root(op: Operation) -> bool:
@@ -151,4 +165,4 @@ def _stores_rows(func: FuncOp) -> bool:
     return any(tensor.output and tensor.is_rows for tensor in signature(func))
 
 
-__all__ = ["PLAN", "PlanCpuPass"]
+__all__ = ["PLAN", "PREFETCH", "PlanCpuPass"]

@@ -15,6 +15,7 @@ cdef extern from "moegrad_kernel.h" nogil:
     lanes lanes_add(lanes lhs, lanes rhs)
     lanes lanes_load_bf16(const uint16_t* at)
     lanes lanes_mul(lanes lhs, lanes rhs)
+    void lanes_prefetch_bf16(const uint16_t* at)
     void lanes_put_bf16(uint16_t* at, lanes value, bint stream)
     lanes lanes_splat(float value)
     float lanes_sum(lanes value)
@@ -38,6 +39,7 @@ cdef void token__k8__h7168(
     const float* scales,
     uint16_t* grad_expanded_x,
     float* grad_scales,
+    int64_t N,
     int64_t M,
     bint stream_grad_expanded_x,
 ) noexcept nogil:
@@ -49,7 +51,9 @@ cdef void token__k8__h7168(
     cdef int64_t slot
     cdef int64_t row
     cdef const uint16_t* expanded_x_row
-    cdef lanes scales_value
+    cdef int64_t next_row
+    cdef const uint16_t* expanded_x_next
+    cdef lanes scale
     cdef uint16_t* grad_expanded_x_row
     cdef lanes dot_lanes
     cdef int64_t j
@@ -62,13 +66,16 @@ cdef void token__k8__h7168(
         row = expanded_row_idx[slot]
         if 0 <= row < M:
             expanded_x_row = expanded_x + row * H
-            scales_value = lanes_splat(scales[slot])
+            next_row = expanded_row_idx[slot + 1] if slot + 1 < N else row
+            expanded_x_next = expanded_x + (next_row if 0 <= next_row < M else row) * H
+            scale = lanes_splat(scales[slot])
             grad_expanded_x_row = grad_expanded_x + row * H
             dot_lanes = lanes_zero()
             for j in range(0, H, 32):
+                lanes_prefetch_bf16(expanded_x_next + j)
                 grad = lanes_load_bf16(grad_y_row + j)
                 x = lanes_load_bf16(expanded_x_row + j)
-                lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scales_value), stream_grad_expanded_x)
+                lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
                 dot_lanes = lanes_add(dot_lanes, lanes_mul(x, grad))
             dot = lanes_sum(dot_lanes)
             grad_scales[slot] = dot
@@ -107,6 +114,7 @@ cdef int kernel__k8__h7168(
             scales,
             grad_expanded_x,
             grad_scales,
+            N,
             M,
             stream_grad_expanded_x,
         )

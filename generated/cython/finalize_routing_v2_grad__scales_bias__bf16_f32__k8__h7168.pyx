@@ -15,6 +15,7 @@ cdef extern from "moegrad_kernel.h" nogil:
     lanes lanes_add(lanes lhs, lanes rhs)
     lanes lanes_load_bf16(const uint16_t* at)
     lanes lanes_mul(lanes lhs, lanes rhs)
+    void lanes_prefetch_bf16(const uint16_t* at)
     void lanes_put_bf16(uint16_t* at, lanes value, bint stream)
     lanes lanes_splat(float value)
     float lanes_sum(lanes value)
@@ -40,6 +41,7 @@ cdef void token__k8__h7168(
     const uint16_t* bias,
     uint16_t* grad_expanded_x,
     float* grad_scales,
+    int64_t N,
     int64_t M,
     int64_t E,
     bint stream_grad_expanded_x,
@@ -53,8 +55,12 @@ cdef void token__k8__h7168(
     cdef int64_t row
     cdef int64_t expert
     cdef const uint16_t* expanded_x_row
+    cdef int64_t next_row
+    cdef const uint16_t* expanded_x_next
     cdef const uint16_t* bias_row
-    cdef lanes scales_value
+    cdef int64_t next_expert
+    cdef const uint16_t* bias_next
+    cdef lanes scale
     cdef uint16_t* grad_expanded_x_row
     cdef lanes gscale_lanes
     cdef int64_t j
@@ -71,36 +77,48 @@ cdef void token__k8__h7168(
         if 0 <= row < M:
             if 0 <= expert < E:
                 expanded_x_row = expanded_x + row * H
+                next_row = expanded_row_idx[slot + 1] if slot + 1 < N else row
+                expanded_x_next = expanded_x + (next_row if 0 <= next_row < M else row) * H
                 bias_row = bias + expert * H
-                scales_value = lanes_splat(scales[slot])
+                next_expert = expert_idx[slot + 1] if slot + 1 < N else expert
+                bias_next = bias + (next_expert if 0 <= next_expert < E else expert) * H
+                scale = lanes_splat(scales[slot])
                 grad_expanded_x_row = grad_expanded_x + row * H
                 gscale_lanes = lanes_zero()
                 for j in range(0, H, 32):
+                    lanes_prefetch_bf16(expanded_x_next + j)
+                    lanes_prefetch_bf16(bias_next + j)
                     grad = lanes_load_bf16(grad_y_row + j)
                     x = lanes_load_bf16(expanded_x_row + j)
                     b = lanes_load_bf16(bias_row + j)
                     xb = lanes_add(x, b)
-                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scales_value), stream_grad_expanded_x)
+                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(xb, grad))
                 gscale = lanes_sum(gscale_lanes)
                 grad_scales[slot] = gscale
             else:
                 expanded_x_row = expanded_x + row * H
-                scales_value = lanes_splat(scales[slot])
+                next_row = expanded_row_idx[slot + 1] if slot + 1 < N else row
+                expanded_x_next = expanded_x + (next_row if 0 <= next_row < M else row) * H
+                scale = lanes_splat(scales[slot])
                 grad_expanded_x_row = grad_expanded_x + row * H
                 gscale_lanes = lanes_zero()
                 for j in range(0, H, 32):
+                    lanes_prefetch_bf16(expanded_x_next + j)
                     grad = lanes_load_bf16(grad_y_row + j)
                     x = lanes_load_bf16(expanded_x_row + j)
-                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scales_value), stream_grad_expanded_x)
+                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(x, grad))
                 gscale = lanes_sum(gscale_lanes)
                 grad_scales[slot] = gscale
         else:
             if 0 <= expert < E:
                 bias_row = bias + expert * H
+                next_expert = expert_idx[slot + 1] if slot + 1 < N else expert
+                bias_next = bias + (next_expert if 0 <= next_expert < E else expert) * H
                 gscale_lanes = lanes_zero()
                 for j in range(0, H, 32):
+                    lanes_prefetch_bf16(bias_next + j)
                     b = lanes_load_bf16(bias_row + j)
                     grad = lanes_load_bf16(grad_y_row + j)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(b, grad))
@@ -151,6 +169,7 @@ cdef int kernel__k8__h7168(
             bias,
             grad_expanded_x,
             grad_scales,
+            N,
             M,
             E,
             stream_grad_expanded_x,

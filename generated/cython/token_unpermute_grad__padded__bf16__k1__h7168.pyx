@@ -29,15 +29,20 @@ cdef void token__k1__h7168(
     const int32_t* sorted_indices,
     uint16_t* permuted_tokens_grad,
     int64_t R,
+    int64_t M,
     bint stream_permuted_tokens_grad,
 ) noexcept nogil:
     """All slots of token t."""
     cdef int64_t H = 7168
     cdef int64_t row
     cdef const uint16_t* unpermuted_tokens_grad_row
+    cdef int64_t next_row
+    cdef const uint16_t* unpermuted_tokens_grad_next
     row = sorted_indices[t]
     if 0 <= row < R:
         unpermuted_tokens_grad_row = unpermuted_tokens_grad + row * H
+        next_row = sorted_indices[t + 1] if t + 1 < M else row
+        unpermuted_tokens_grad_next = unpermuted_tokens_grad + (next_row if 0 <= next_row < R else row) * H
         row_put(permuted_tokens_grad + t * H, unpermuted_tokens_grad_row, H * 2, stream_permuted_tokens_grad)
     else:
         row_put_zero(permuted_tokens_grad + t * H, H * 2, stream_permuted_tokens_grad)
@@ -65,6 +70,7 @@ cdef int kernel__k1__h7168(
             sorted_indices,
             permuted_tokens_grad,
             R,
+            M,
             stream_permuted_tokens_grad,
         )
     return 0

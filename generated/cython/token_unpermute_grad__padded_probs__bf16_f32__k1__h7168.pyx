@@ -15,6 +15,7 @@ cdef extern from "moegrad_kernel.h" nogil:
     lanes lanes_add(lanes lhs, lanes rhs)
     lanes lanes_load_bf16(const uint16_t* at)
     lanes lanes_mul(lanes lhs, lanes rhs)
+    void lanes_prefetch_bf16(const uint16_t* at)
     void lanes_put_bf16(uint16_t* at, lanes value, bint stream)
     lanes lanes_splat(float value)
     float lanes_sum(lanes value)
@@ -37,6 +38,7 @@ cdef void token__k1__h7168(
     const float* probs,
     uint16_t* permuted_tokens_grad,
     float* probs_grad,
+    int64_t M,
     int64_t R,
     bint stream_permuted_tokens_grad,
 ) noexcept nogil:
@@ -45,7 +47,9 @@ cdef void token__k1__h7168(
     cdef int64_t row
     cdef const uint16_t* permuted_tokens_row
     cdef const uint16_t* unpermuted_tokens_grad_row
-    cdef lanes probs_value
+    cdef int64_t next_row
+    cdef const uint16_t* unpermuted_tokens_grad_next
+    cdef lanes scale
     cdef lanes dot_lanes
     cdef uint16_t* permuted_tokens_grad_row
     cdef int64_t j
@@ -56,14 +60,17 @@ cdef void token__k1__h7168(
     if 0 <= row < R:
         permuted_tokens_row = permuted_tokens + t * H
         unpermuted_tokens_grad_row = unpermuted_tokens_grad + row * H
-        probs_value = lanes_splat(probs[t])
+        next_row = sorted_indices[t + 1] if t + 1 < M else row
+        unpermuted_tokens_grad_next = unpermuted_tokens_grad + (next_row if 0 <= next_row < R else row) * H
+        scale = lanes_splat(probs[t])
         dot_lanes = lanes_zero()
         permuted_tokens_grad_row = permuted_tokens_grad + t * H
         for j in range(0, H, 32):
+            lanes_prefetch_bf16(unpermuted_tokens_grad_next + j)
             permuted_tokens2 = lanes_load_bf16(permuted_tokens_row + j)
             grad = lanes_load_bf16(unpermuted_tokens_grad_row + j)
             dot_lanes = lanes_add(dot_lanes, lanes_mul(permuted_tokens2, grad))
-            lanes_put_bf16(permuted_tokens_grad_row + j, lanes_mul(grad, probs_value), stream_permuted_tokens_grad)
+            lanes_put_bf16(permuted_tokens_grad_row + j, lanes_mul(grad, scale), stream_permuted_tokens_grad)
         dot = lanes_sum(dot_lanes)
         probs_grad[t] = dot
     else:
@@ -98,6 +105,7 @@ cdef int kernel__k1__h7168(
             probs,
             permuted_tokens_grad,
             probs_grad,
+            M,
             R,
             stream_permuted_tokens_grad,
         )

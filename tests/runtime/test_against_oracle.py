@@ -60,6 +60,4 @@ def test_thread_counts_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPat
 def test_two_calls_give_the_same_bits() -> None:
     call = Case("token_unpermute_grad", "probs", "f16", "bf16", tokens=64, topk=4, hidden=1024).arguments()
     first, second = (moegrad.token_unpermute_grad(**call) for _ in range(2))
-    assert all(
-        np.array_equal(a.view(np.uint16), b.view(np.uint16)) for a, b in zip(first, second, strict=True)
-    )
+    assert all(np.array_equal(a.view(np.uint16), b.view(np.uint16)) for a, b in zip(first, second, strict=True))

@@ -52,9 +52,7 @@ def test_a_call_loads_no_compiler_either(fresh: Fresh) -> None:
 @pytest.mark.parametrize("count", ["1", "2", "5", " 3 "])
 def test_moegrad_num_threads_changes_no_bit(fresh: Fresh, count: str) -> None:
     assert fresh(DIGEST, MOEGRAD_NUM_THREADS=count) == fresh(DIGEST)
-    said = fresh(
-        "from moegrad import threads; print(threads.limit())", MOEGRAD_NUM_THREADS=count, OMP_NUM_THREADS="7"
-    )
+    said = fresh("from moegrad import threads; print(threads.limit())", MOEGRAD_NUM_THREADS=count, OMP_NUM_THREADS="7")
     assert said == f"({int(count)}, 'MOEGRAD_NUM_THREADS')"
 
 
@@ -118,23 +116,17 @@ def test_a_variant_the_build_lacks_is_refused_when_forced_and_skipped_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_native, "cpu_variants", lambda: ("avx512", "avx2", "baseline"))
-    monkeypatch.setattr(
-        kernels, "compiled", lambda variant: {"baseline": {"m"}, "avx2": {"m"}}.get(variant, set())
-    )
+    monkeypatch.setattr(kernels, "compiled", lambda variant: {"baseline": {"m"}, "avx2": {"m"}}.get(variant, set()))
     monkeypatch.delenv("MOEGRAD_ISA", raising=False)
     assert kernels.usable.__wrapped__() == ("avx2", "baseline")
     monkeypatch.setenv("MOEGRAD_ISA", "avx512")
     with pytest.raises(RuntimeError) as refused:
         kernels.usable.__wrapped__()
-    assert (
-        str(refused.value) == "MOEGRAD_ISA: expected a variant of this build (avx2, baseline), got 'avx512'"
-    )
+    assert str(refused.value) == "MOEGRAD_ISA: expected a variant of this build (avx2, baseline), got 'avx512'"
 
 
 def test_a_kernel_that_was_not_built_is_named() -> None:
-    with pytest.raises(
-        ImportError, match=r"^no compiled kernel nonsense__f32 in this build of moegrad \(variants: "
-    ):
+    with pytest.raises(ImportError, match=r"^no compiled kernel nonsense__f32 in this build of moegrad \(variants: "):
         kernels.load_module("nonsense__f32")
 
 
@@ -160,9 +152,7 @@ def modules() -> list[tuple[contract.Operator, str, str, str]]:
 
 
 @pytest.mark.parametrize(("op", "mode", "data", "weight"), modules())
-def test_every_mode_and_dtype_has_its_kernels(
-    op: contract.Operator, mode: str, data: str, weight: str
-) -> None:
+def test_every_mode_and_dtype_has_its_kernels(op: contract.Operator, mode: str, data: str, weight: str) -> None:
     found = kernels.find(op, mode, data, weight)
     assert found is kernels.find(op, mode, data, weight)
     arguments = [row.name for row in (*op.inputs, *op.outputs)]

@@ -104,9 +104,7 @@ REFUSALS: list[tuple[type[Exception], Any, tuple[Any, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("error", "function", "arguments", "message"), REFUSALS, ids=[row[3][:50] for row in REFUSALS]
-)
+@pytest.mark.parametrize(("error", "function", "arguments", "message"), REFUSALS, ids=[row[3][:50] for row in REFUSALS])
 def test_refusals(error: type[Exception], function: Any, arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(error) as refused:
         function(*arguments)

@@ -54,9 +54,7 @@ def ints(*values: int) -> Any:
 @pytest.mark.parametrize("data", [np.float16, BF16, np.float32], ids=str)
 def test_the_gradients_kind_comes_back(data: Any, versioned: bool) -> None:
     grad = Foreign(np.array([[1, 2], [3, 4]], data), versioned=versioned)
-    rows, scales = finalize_routing_v2_grad(
-        grad, ints(1, 0), np.ones((2, 2), data), np.full((2, 1), 2, np.float32)
-    )
+    rows, scales = finalize_routing_v2_grad(grad, ints(1, 0), np.ones((2, 2), data), np.full((2, 1), 2, np.float32))
     assert type(rows) is Foreign
     assert type(scales) is Foreign
     assert rows.array.dtype == data
@@ -88,9 +86,7 @@ def test_a_producer_that_declines_is_quoted() -> None:
         def __dlpack__(self, **options: Any) -> object:
             raise BufferError("not today")
 
-    with pytest.raises(
-        TypeError, match=r"grad_y: expected an array that DLPack can share, got .*Declines: not today$"
-    ):
+    with pytest.raises(TypeError, match=r"grad_y: expected an array that DLPack can share, got .*Declines: not today$"):
         finalize_routing_v2_grad(Declines(np.ones((1, 2), np.float32)), ints(0))
 
 
@@ -216,9 +212,7 @@ def test_torch_refusals(torch: Any) -> None:
         finalize_routing_v2_grad(torch.ones(2, 2, dtype=torch.float64), idx)
     with pytest.raises(TypeError, match="expanded_row_idx: expected dtype int32, got int64"):
         finalize_routing_v2_grad(torch.ones(2, 2), torch.tensor([1, 0]))
-    with pytest.raises(
-        TypeError, match="expanded_x: expected dtype bfloat16, the dtype of grad_y, got float32"
-    ):
+    with pytest.raises(TypeError, match="expanded_x: expected dtype bfloat16, the dtype of grad_y, got float32"):
         finalize_routing_v2_grad(torch.ones(2, 2, dtype=torch.bfloat16), idx, torch.ones(2, 2))
     with pytest.raises(TypeError, match="grad_y: expected an array that DLPack can share"):
         finalize_routing_v2_grad(torch.ones(2, 2).to_sparse(), idx)

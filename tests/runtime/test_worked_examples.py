@@ -176,9 +176,7 @@ def test_case_4_rows_nobody_writes_are_zero_each_time(data: np.dtype[Any]) -> No
     rows, around = guarded((2, 5, 3), data)
     grad = np.array([[1, 2, 3], [4, 5, 6]], data)
     for idx in (ints(9, 0), ints(4, 7)):
-        finalize_routing_v2_grad(
-            grad, idx, drop_pad_mode=1, expert_num=2, expert_capacity=5, out=(rows, None)
-        )
+        finalize_routing_v2_grad(grad, idx, drop_pad_mode=1, expert_num=2, expert_capacity=5, out=(rows, None))
         expected = np.zeros((10, 3), data)
         expected[idx] = grad
         assert rows.tobytes() == expected.tobytes(), "zero is +0, to the bit"
@@ -212,9 +210,7 @@ def test_case_5_one_slot_and_all_slots_dropped(data: np.dtype[Any]) -> None:
     )
     assert (rows.tolist(), grads.tolist()) == ([[4, 6]], [[23]])
     x, scales = np.full((2, 3, 4), np.nan, data), np.ones((3, 2), data)
-    rows, grads = finalize_routing_v2_grad(
-        np.ones((3, 4), data), ints(*[-1] * 6), x, scales, None, None, 1, 0, 2, 3
-    )
+    rows, grads = finalize_routing_v2_grad(np.ones((3, 4), data), ints(*[-1] * 6), x, scales, None, None, 1, 0, 2, 3)
     assert not rows.any()
     assert not grads.any()
 

@@ -29,6 +29,7 @@ _PLAIN = {
 _BY_DTYPE = {
     "lanes_load_{d}": "lanes lanes_load_{d}(const {c}* at)",
     "lanes_load_{d}_tail": "lanes lanes_load_{d}_tail(const {c}* at, int64_t count)",
+    "lanes_prefetch_{d}": "void lanes_prefetch_{d}(const {c}* at)",
     "lanes_put_{d}": "void lanes_put_{d}({c}* at, lanes value, bint stream)",
     "lanes_store_{d}_tail": "void lanes_store_{d}_tail({c}* at, lanes value, int64_t count)",
     "lanes_round_{d}": "lanes lanes_round_{d}(lanes value)",

@@ -27,7 +27,7 @@ from ...dialect.slot import (
 from ...dialect.tensor import CastOp, SelectSlotsOp
 from ...dtypes import from_mlir
 from ...errors import LoweringError
-from ...passes.plan_cpu import PLAN
+from ...passes.plan_cpu import PLAN, PREFETCH
 from ...signature import SLOTS, bound_sizes, signature, size_symbols
 from ..common import float_type
 from .plan import KernelSource, Parameter
@@ -51,6 +51,8 @@ class KernelPrinter:
         self.scope = Scope({tensor.name for tensor in self.tensors} | set(size_symbols(func)))
         self.names: dict[SSAValue, str] = {}
         """Expression of each value."""
+        self.next_rows: dict[SSAValue, str] = {}
+        """Loaded row -> address of the row that the next slot will load from the same buffer."""
         self.depth = 0
 
     def source(self, key: str, shape_key: str) -> KernelSource:
@@ -148,6 +150,8 @@ class KernelPrinter:
                 self.names[op.result] = f"{self.names[op.buffer]}[{self.names[op.at]}]"
             case LoadRowOp() if op.guard is None:
                 self.assign(op.result, f"const {float_type(op.result).c}*", self.row_address(op.buffer, op.at))
+                if PREFETCH in op.attributes:
+                    self._next_row(op)
             case CastOp():
                 self.names[op.result] = self._scalar_cast(op)
             case ZeroOp():
@@ -176,6 +180,20 @@ class KernelPrinter:
             size = f"H * {float_type(buffer).bytes}"
             self.setup.append(f"{name} = {self.use('stream_pays')}({self.names[buffer]}, {rows}, {size})")
         return name
+
+    def _next_row(self, op: LoadRowOp) -> None:
+        """The address of the next slot's row; of this slot's where there is none to be loaded."""
+        index = op.at.owner
+        assert isinstance(index, LoadIndexOp)
+        dims = {tensor.name: tensor.dims for tensor in self.tensors}
+        buffer, source, at = self.names[op.buffer], self.names[index.buffer], self.names[index.at]
+        slots = SLOTS if isinstance(index.at.owner, SlotOp) else dims[source][0]
+        here = self.names[op.at]
+        next_index = self.scope.new(f"next_{op.at.name_hint or 'row'}", "int64_t")
+        self.line(f"{next_index} = {source}[{at} + 1] if {at} + 1 < {slots} else {here}")
+        pointer = self.scope.new(f"{buffer}_next", f"const {float_type(op.result).c}*")
+        self.line(f"{pointer} = {buffer} + ({next_index} if 0 <= {next_index} < {dims[buffer][0]} else {here}) * H")
+        self.next_rows[op.result] = pointer
 
     def _if(self, op: IfOp) -> None:
         with self.block(f"if {self.names[op.condition]}:"):

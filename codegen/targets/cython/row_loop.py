@@ -78,7 +78,7 @@ class RowLoopPrinter:
         kernel = self.kernel
         for op in self.ops:
             if isinstance(op, ScaleRowsOp) and op.scales not in self.splats:
-                name = kernel.scope.new(op.scales.name_hint or "scale", "lanes")
+                name = kernel.scope.new("scale", "lanes")
                 self.splats[op.scales] = name
                 kernel.line(f"{name} = {kernel.use('lanes_splat')}({kernel.names[op.scales]})")
             elif isinstance(op, RowDotOp):
@@ -94,6 +94,8 @@ class RowLoopPrinter:
     def _lanes(self, j: str, tail: str) -> None:
         """One block of lanes at element `j`; `tail` is the number of elements where it is not full."""
         values: dict[SSAValue, str] = {}
+        if not tail:
+            self._prefetch(j)
         with self.kernel.scope.nested():
             for op in self.ops:
                 if op in self.copies:
@@ -106,6 +108,14 @@ class RowLoopPrinter:
                     self.kernel.line(f"{total} = {self._call('lanes_add', total, product)}")
                 else:
                     self._value(op, values, j, tail)
+
+    def _prefetch(self, j: str) -> None:
+        """Asks for the same lanes of the rows that the next slot will read."""
+        read = dict.fromkeys(operand for op in self.ops if op not in self.copies for operand in op.operands)
+        for row in read:
+            if row in self.kernel.next_rows:
+                at = f"{self.kernel.next_rows[row]} + {j}"
+                self.kernel.line(self._call(f"lanes_prefetch_{float_type(row).tag}", at))
 
     def _value(self, op: Operation, values: dict[SSAValue, str], j: str, tail: str) -> None:
         """The lanes of a row value: a variable, or inlined where it is only stored."""
