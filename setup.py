@@ -96,7 +96,7 @@ class BuildKernels(build_ext):
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        self.parallel = self.parallel or os.cpu_count()
+        self.parallel = os.cpu_count()
 
     def run(self) -> None:
         write_kernels()
@@ -110,7 +110,10 @@ class BuildKernels(build_ext):
 
 
 setup(
-    packages=[*ROOMS, *(f"moegrad.{p.parent.as_posix().replace('/', '.')}" for p in Path("codegen").glob("*/**/__init__.py"))],
+    packages=[
+        *ROOMS,
+        *(f"moegrad.{p.parent.as_posix().replace('/', '.')}" for p in Path("codegen").glob("*/**/__init__.py")),
+    ],
     package_dir=ROOMS,
     package_data={
         "moegrad": ["py.typed", "*.pyi"],
@@ -122,7 +125,13 @@ setup(
         "moegrad.tools": ["*.j2"],
     },
     ext_modules=[
-        Extension("moegrad._native", ["moegrad/_native.pyx"], include_dirs=[numpy.get_include()]),
+        Extension(
+            "moegrad._native",
+            ["moegrad/_native.pyx"],
+            include_dirs=[numpy.get_include(), "cpu"],
+            extra_compile_args=list(BASE_FLAGS),
+            extra_link_args=list(LINK_FLAGS),
+        ),
         *kernel_extensions(),
     ],
     cmdclass={"build_ext": BuildKernels},

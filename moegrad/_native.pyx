@@ -9,6 +9,7 @@ cimport numpy as cnp
 from cpython.object cimport PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF, PyObject
+from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -286,3 +287,28 @@ cdef void scan(const int32_t *indices, Py_ssize_t count, int64_t low, int64_t hi
 
 
 include "_dlpack.pxi"
+
+
+cdef extern from "moegrad_rows.h" nogil:
+    void row_stream(void *dst, const void *src, int64_t nbytes)
+    void stream_fence()
+
+
+cdef void copy_piece(char *to, const char *source, int64_t size) noexcept nogil:
+    row_stream(to, source, size)
+    stream_fence()
+
+
+def stream_copy(cnp.ndarray target not None, cnp.ndarray source not None, int num_threads):
+    """Copies `source` to `target` past the caches, each thread a run of 64 KiB pieces in order.
+
+    The measure of what the machine's memory can do: a benchmark's limit, not a part of any operator.
+    """
+    cdef int64_t size = cnp.PyArray_NBYTES(source), piece = 1 << 16, at
+    if size != cnp.PyArray_NBYTES(target) or not is_dense(source) or not is_dense(target):
+        raise ValueError(f"stream_copy: expected two contiguous arrays of one size, got {size} and {target.nbytes} bytes")
+    cdef char *to = <char *>cnp.PyArray_DATA(target)
+    cdef const char *origin = <const char *>cnp.PyArray_DATA(source)
+    with nogil:
+        for at in prange(0, size, piece, num_threads=num_threads, schedule="static"):
+            copy_piece(to + at, origin + at, min(piece, size - at))

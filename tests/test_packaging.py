@@ -29,7 +29,8 @@ sys.meta_path.insert(0, Refuse())
 import numpy as np
 import moegrad
 print(moegrad.__file__)
-out, none = moegrad.finalize_routing_v2_grad(np.array([[1.0], [2.0], [3.0], [4.0]], np.float32), np.array([1, 3, 0, 2], np.int32))
+grad = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
+out, none = moegrad.finalize_routing_v2_grad(grad, np.array([1, 3, 0, 2], np.int32))
 assert out[:, 0].tolist() == [3.0, 1.0, 4.0, 2.0], out
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
+from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -24,14 +24,14 @@ from ..codegen.targets.cython.build import build_modules
 from ..codegen.targets.cython.emit import emit_module
 from ..codegen.text import program_text
 from ..codegen.writer import FileWriter
-from .doctor import examine
+from .commands import register
 from .sources import Source, resolve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
 
 
-class Target(str, Enum):
+class Target(StrEnum):
     """A target on the command line."""
 
     cython = "cython"
@@ -187,22 +187,12 @@ def build(
 
 
 @app.command()
-def doctor() -> None:
-    """Toolchains found on this machine, and what each enables; exit 1 where a required one is missing."""
-    findings = examine()
-    table = Table("", "toolchain", "enables", "found")
-    for finding in findings:
-        mark = "ok" if finding.found else "MISSING" if finding.needed == "required" else "-"
-        table.add_row(mark, finding.name, finding.enables, finding.found or "not found")
-    console.print(table)
-    if any(finding.needed == "required" and not finding.found for finding in findings):
-        raise typer.Exit(1)
-
-
-@app.command()
 def version() -> None:
     """Print the version."""
     print(__version__)
+
+
+register(app)
 
 
 def main() -> None:
