@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from . import oracle
+from .layouts import layouts, sizes
+from .maps import DROPS, is_self_inverse, padded_map, slot_map
 from .oracle import Array, Expected
+from .values import DTYPES, VALUES, fill
 
 __all__ = [
     "DROPS",
@@ -33,33 +34,12 @@ __all__ = [
     "is_self_inverse",
 ]
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f32": np.dtype(np.float32),
-}
-
 MODES: dict[str, tuple[str, ...]] = {
     "token_unpermute_grad": ("plain", "probs", "padded", "padded_probs"),
     "finalize_routing_v2_grad": ("plain", "scales", "scales_bias"),
 }
 
-# Which slots (with padded_mode: which rows) have no counterpart.
-DROPS = ("none", "all", "first", "last", "some")
-
-# normal: standard normal. level: each row holds one value in [0.5, 1.5), so that the rounding errors of a
-# sum go the same way and a serial fp32 loop over a long row exceeds the bound. special: normal with zeros
-# of both signs, subnormals, large values, infinities and NaNs among them, and with NaN in everything that
-# must not reach an output.
-VALUES = ("normal", "level", "special")
-
 _WEIGHTED_MODES = frozenset({"probs", "padded_probs", "scales", "scales_bias"})
-
-_MANTISSA_BITS = {"f16": 10, "bf16": 7, "f32": 23}
-
-# Large values for each role: f16 takes its largest; the wider types stay where no dot product can reach
-# the end of the fp32 range, while gradient times weight does overflow.
-_LARGE = {"rows": 2.0**8, "grad": 2.0**100, "weights": 2.0**60}
 
 
 @dataclass(frozen=True)
@@ -170,15 +150,18 @@ class Case:
         Fresh NumPy arrays at each call, always the same bytes.
         """
         rng = np.random.default_rng(self.seed)
-        index = _padded_map(rng, self) if self.is_padded else _slot_map(rng, self)
+        if self.is_padded:
+            index = padded_map(rng, self.tokens, self.rows, self.drop)
+        else:
+            index = slot_map(rng, self.slots, self.rows, self.drop, self.has_capacity)
         expert_idx = rng.integers(0, max(self.experts, 1), (self.tokens, self.topk)).astype(np.int32)
-        grad = _fill(rng, (self.tokens, self.hidden), self.data_dtype, self.values, "grad")
-        rows = _fill(rng, (self.rows, self.hidden), self.data_dtype, self.values, "rows")
-        bias = _fill(rng, (self.experts, self.hidden), self.data_dtype, self.values, "rows")
+        grad = fill(rng, (self.tokens, self.hidden), self.data_dtype, self.values, "grad")
+        rows = fill(rng, (self.rows, self.hidden), self.data_dtype, self.values, "rows")
+        bias = fill(rng, (self.experts, self.hidden), self.data_dtype, self.values, "rows")
         weights = None
         if self.weight_dtype is not None:
             weights_shape = (self.experts, self.capacity) if self.is_padded else (self.tokens, self.topk)
-            weights = _fill(rng, weights_shape, self.weight_dtype, self.values, "weights")
+            weights = fill(rng, weights_shape, self.weight_dtype, self.values, "weights")
         if self.values == "special":
             _poison(self, index, grad, rows, weights)
         if self.is_finalize:
@@ -238,90 +221,6 @@ def _check_drop(case: Case) -> None:
         raise ValueError(f"drop with {sizes}: expected one of {allowed}, got {case.drop!r}")
 
 
-def is_self_inverse(index: Array) -> bool:
-    """Whether a map equals its inverse, wherever it is not negative: index[index[i]] == i."""
-    slots = np.flatnonzero(index >= 0)
-    targets = index[slots]
-    return bool((targets < index.size).all()) and np.array_equal(index[targets], slots)
-
-
-def _drop_count(kind: str, size: int) -> int:
-    """How many of ``size`` places a kind of drop asks for."""
-    return min(size, {"none": 0, "all": size, "some": max(1, size // 3)}.get(kind, 1))
-
-
-def _dropped(rng: np.random.Generator, size: int, kind: str, count: int) -> npt.NDArray[np.bool_]:
-    """Which of ``size`` places are dropped: ``count`` of them, with the one that ``kind`` names."""
-    order = rng.permutation(size)
-    if kind in ("first", "last") and size:
-        named = 0 if kind == "first" else size - 1
-        order = np.concatenate([[named], order[order != named]])
-    mask = np.zeros(size, np.bool_)
-    mask[order[:count]] = True
-    return mask
-
-
-def _slot_map(rng: np.random.Generator, case: Case) -> npt.NDArray[np.int32]:
-    """Row of each slot. Without capacity a permutation of N whose dropped slots point past M."""
-    count = max(case.slots - case.rows, 0)
-    if case.has_capacity:
-        count = max(count, _drop_count(case.drop, case.slots))
-    for _ in range(100):  # small shapes may have no map that differs from its inverse
-        dropped = _dropped(rng, case.slots, case.drop, count)
-        index = np.full(case.slots, -1, np.int32)
-        index[~dropped] = rng.permutation(case.rows)[: case.slots - count]
-        if not case.has_capacity:
-            index[dropped] = rng.permutation(np.arange(case.rows, case.slots))
-        if not is_self_inverse(index):
-            break
-    return index
-
-
-def _padded_map(rng: np.random.Generator, case: Case) -> npt.NDArray[np.int32]:
-    """Token of each row, with repeats; -1 for an empty row."""
-    index = rng.integers(0, max(case.tokens, 1), case.rows).astype(np.int32)
-    index[_dropped(rng, case.rows, case.drop, _drop_count(case.drop, case.rows))] = -1
-    return index
-
-
-def _fill(rng: np.random.Generator, shape: tuple[int, int], tag: str, values: str, role: str) -> Array:
-    """An array of the dtype ``tag`` names, filled as VALUES says."""
-    if values == "level":
-        level = rng.random(shape if role == "weights" else (shape[0], 1)) + 0.5
-        return np.broadcast_to(level, shape).astype(DTYPES[tag])
-    array = rng.standard_normal(shape, np.float32).astype(DTYPES[tag])
-    if values == "special":
-        for row in array.reshape(-1, 1) if role == "weights" else array:
-            _sprinkle(rng, row, tag, _LARGE[role])
-    return array
-
-
-def _sprinkle(rng: np.random.Generator, row: Array, tag: str, large: float) -> None:
-    """Put special values of one kind into a row: many small ones, a few large, a single infinity or NaN.
-
-    One kind for each row, as one infinity or NaN decides a whole dot product and one large value hides
-    the rest.
-    """
-    places = np.flatnonzero(rng.random(row.size) < 0.2)
-    single = rng.integers(row.size, size=1)
-    mantissa = _MANTISSA_BITS[tag]
-    bits = row.view(f"u{row.itemsize}")
-    width = row.itemsize * 8
-    sign = rng.integers(2, size=row.size) << (width - 1)
-    kind = rng.choice(["none", "small", "large", "infinity", "nan"], p=[0.4, 0.25, 0.15, 0.1, 0.1])
-    exponent = (1 << (width - 1)) - (1 << mantissa)
-    if kind == "small":  # zero, the least and the greatest subnormal, the least normal
-        chosen = rng.choice([0, 1, (1 << mantissa) - 1, 1 << mantissa], size=row.size)
-        bits[places] = (chosen | sign)[places]
-    elif kind == "large":
-        value = np.asarray(65504.0 if tag == "f16" else large, row.dtype)
-        row[places] = value * np.where(sign[places], -1, 1).astype(row.dtype)
-    elif kind == "infinity":
-        bits[single] = exponent | sign[single]
-    elif kind == "nan":  # any payload, quiet or signalling
-        bits[single] = exponent | sign[single] | rng.integers(1, 1 << mantissa)
-
-
 def _poison(case: Case, index: Array, grad: Array, rows: Array, weights: Array | None) -> None:
     """NaN in every row, weight and gradient that no output may depend on."""
     if case.is_padded:
@@ -372,43 +271,6 @@ def _finalize_arguments(
         arguments["expert_num"] = case.experts
         arguments["expert_capacity"] = case.capacity
     return arguments
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """How the rows of an enumerated case relate to its slots.
-
-    Attributes:
-        drop: as in Case.
-        room: E * C as a multiple of N; 0 for layouts without capacity.
-        no_limit: a value of active_num, relative to N, that limits nothing; None passes 0.
-    """
-
-    drop: str = "none"
-    room: float = 0.0
-    no_limit: Callable[[int], int] | None = None
-
-
-_PADDED_LAYOUTS = tuple(
-    _Layout(drop, room)
-    for drop, room in (("none", 1), ("some", 1.5), ("last", 0.5), ("all", 1), ("first", 2), ("none", 3))
-)
-_UNPERMUTE_LAYOUTS = (_Layout(), _Layout("some"), _Layout("last"), _Layout("first"), _Layout("all"))
-_FINALIZE_LAYOUTS = (
-    _Layout(),
-    _Layout("some", 1.5),
-    _Layout("some"),
-    _Layout("none", 2),
-    _Layout("last"),
-    _Layout("first", 1),
-    _Layout(no_limit=lambda slots: slots + 1),
-    _Layout("last", 4),
-    _Layout("first"),
-    _Layout("some", 0.5),
-    _Layout(no_limit=lambda slots: slots),
-    _Layout("all", 1.5),
-    _Layout(no_limit=lambda _slots: -1),
-)
 
 
 def enumerate_cases(
@@ -478,7 +340,7 @@ def _mix(
     decks = [
         _deal(_stable_rng(seed, (operator, mode, name)), items)
         for name, items in (
-            ("layout", _layouts(operator, mode)),
+            ("layout", layouts(operator, mode)),
             ("values", ("normal", "special", "normal", "special", "level")),
             ("tokens", tokens),
             ("topk", topks),
@@ -498,7 +360,7 @@ def _mix(
             values=values,
             extra=bool(rng.integers(2)),
             seed=int(rng.integers(2**31)),
-            **_sizes(rng, operator, mode, layout, case_tokens, topk),
+            **sizes(rng, operator, mode, layout, case_tokens, topk),
         )
 
 
@@ -507,41 +369,8 @@ def _stable_rng(seed: int, names: Sequence[str | None]) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32("/".join(map(str, names)).encode())])
 
 
-def _layouts(operator: str, mode: str) -> tuple[_Layout, ...]:
-    if operator == "finalize_routing_v2_grad":
-        return _FINALIZE_LAYOUTS
-    return _PADDED_LAYOUTS if mode.startswith("padded") else _UNPERMUTE_LAYOUTS
-
-
 def _deal(rng: np.random.Generator, items: Sequence[Any]) -> Iterator[Any]:
     """Endless items, each once before any comes again."""
     while True:
         for number in rng.permutation(len(items)):
             yield items[number]
-
-
-def _sizes(
-    rng: np.random.Generator, operator: str, mode: str, layout: _Layout, tokens: int, topk: int
-) -> dict[str, Any]:
-    """The fields of Case that a layout decides, made to fit the number of slots."""
-    slots = tokens * topk
-    experts = int(rng.integers(2, 6))
-    finalize = operator == "finalize_routing_v2_grad"
-    if layout.room:
-        capacity = max(1, int(layout.room * slots) // experts)
-        drop = layout.drop
-        if mode.startswith("padded"):
-            drop = drop if tokens else "all"
-        elif drop == "none" and slots > experts * capacity:
-            capacity = -(-slots // experts)
-        pad = {"drop_pad_mode": 1} if finalize else {}
-        return {"experts": experts, "capacity": capacity, "drop": drop, **pad}
-    if finalize:
-        drop = layout.drop if slots > 1 else "none"
-        limit = 0 if layout.no_limit is None else layout.no_limit(slots)
-        if drop != "none":
-            limit = max(1, slots * 2 // 3) if drop == "some" else slots - 1
-        return {"experts": experts, "active_num": limit, "drop": drop}
-    rows = {"none": slots, "all": 0, "some": slots * 2 // 3}.get(layout.drop, max(slots - 1, 0))
-    drop = "none" if rows == slots else layout.drop if rows else "all"
-    return {"rows": rows, "drop": drop}

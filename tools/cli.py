@@ -22,6 +22,7 @@ from ..codegen.pipeline import PIPELINES, lower, pass_names
 from ..codegen.sets import SETS, model_set
 from ..codegen.targets.cython.build import build_modules
 from ..codegen.targets.cython.emit import emit_module
+from ..codegen.targets.cython.toolchain import ISA_FLAGS
 from ..codegen.text import program_text
 from ..codegen.writer import FileWriter
 from .commands import register
@@ -60,10 +61,10 @@ def ops() -> None:
             if mode.kernel:
                 shared.append(f"{operator.name} {mode.name} runs the kernel of {mode.kernel.replace('__', ' ')}")
     console.print(table)
-    console.print("\n".join(shared))
+    console.print("\n".join(shared), soft_wrap=True)
     console.print(f"dtypes D and P: {', '.join(DTYPES)}")
     for target in PIPELINES:
-        console.print(f"target {target}: passes {', '.join(pass_names(target))}")
+        console.print(f"target {target}: passes {', '.join(pass_names(target))}", soft_wrap=True)
     shapes = Table("model", "experts", "topK", "hidden", title="Models of the default set")
     for model in models():
         shapes.add_row(model.name, str(model.experts), str(model.topk), str(model.hidden))
@@ -166,6 +167,8 @@ def build(
     native: Annotated[bool, typer.Option("--native", help="tune for this machine's processor only")] = False,
 ) -> None:
     """Compile kernels to extension modules that import without moegrad."""
+    if isa not in ISA_FLAGS:
+        raise SpecError(f"--isa: expected one of {', '.join(ISA_FLAGS)}; got {isa!r}")
     paths: list[Path] = []
     for source in sources:
         if source.endswith(".pyx"):
@@ -199,6 +202,6 @@ def main() -> None:
     """Entry of the console script: a user's mistake is one clear line and exit status 2."""
     try:
         app()
-    except MoegradError as error:
+    except (MoegradError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -26,6 +26,7 @@ from .oracle import Array, Expected
 __all__ = [
     "Mismatch",
     "accumulator_interval",
+    "bits",
     "error_bound",
     "explain",
     "row_grad_matches",
@@ -99,7 +100,7 @@ def row_grad_mismatch(got: Array, expected: Expected, *, copied: bool | None = N
     want = expected.row_grad
     if reason := _layout_reason(got, want):
         return Mismatch("row_grad", reason, want.size, want.size)
-    wrong = _bits(got) != _bits(want)
+    wrong = bits(got) != bits(want)
     if not (expected.copied if copied is None else copied):
         wrong &= ~(_is_nan(got) & _is_nan(want))
     if not wrong.any():
@@ -220,7 +221,8 @@ def _layout(array: Array | None) -> str:
     return "None" if array is None else f"{array.dtype}{list(array.shape)}"
 
 
-def _bits(array: Array) -> npt.NDArray[Any]:
+def bits(array: Array) -> npt.NDArray[Any]:
+    """The elements as unsigned integers of their size, which tell NaNs and zeros apart."""
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 
@@ -235,5 +237,4 @@ def _first(wrong: npt.NDArray[np.bool_]) -> tuple[int, ...]:
 
 def _show(value: Any) -> str:
     """A value with its bits, which tell NaNs and zeros apart."""
-    bits = np.asarray(value).tobytes()[::-1].hex()
-    return f"{float(value)!r} (0x{bits})"
+    return f"{float(value)!r} (0x{np.asarray(value).tobytes()[::-1].hex()})"

@@ -8,11 +8,12 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from ..codegen.dialect.types import DTypeParam, element
+from ..codegen.dtypes import dtype
 from ..codegen.errors import SpecError
 from ..codegen.generate import command_for, options, program_of
 from ..codegen.operators import OPERATORS, make_spec, operator
 from ..codegen.parsing import function, read_program
-from ..codegen.signature import TOPK, signature, size_symbols
+from ..codegen.signature import HIDDEN, TOPK, fixed_sizes, signature, size_symbols
 from ..codegen.spec import ANY, KernelSpec
 
 
@@ -28,6 +29,7 @@ class Source:
 
 def resolve(source: str, mode: str, data: str, weight: str, topk: int, hidden: int) -> Source:
     """The program and spec of an operator's mode or of a ``.mlir`` file; SpecError says what is unknown."""
+    data, weight = dtype(data).tag, dtype(weight).tag if weight else ""
     if source.endswith(".mlir"):
         return _file(Path(source), mode, data, weight, topk, hidden)
     if source not in OPERATORS:
@@ -52,5 +54,7 @@ def _file(path: Path, mode: str, data: str, weight: str, topk: int, hidden: int)
     if topk and TOPK not in symbols:
         raise SpecError(f"--topk: {path} has no slots, got {topk}")
     weight = (weight or data) if "P" in parameters else ""
-    spec = KernelSpec(func.sym_name.data, data, weight, topk if TOPK in symbols else (topk or ANY), hidden)
+    fixed = fixed_sizes(func)
+    topk, hidden = topk or fixed.get(TOPK, ANY), hidden or fixed.get(HIDDEN, ANY)
+    spec = KernelSpec(func.sym_name.data, data, weight, topk, hidden)
     return Source(program, spec, f"moegrad generate {path.name} {options(spec)}".strip())

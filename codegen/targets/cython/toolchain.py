@@ -6,10 +6,11 @@ import platform
 from importlib.resources import files
 from pathlib import Path
 
-BASE_FLAGS = ("-O3", "-fopenmp", "-ffp-contract=off", "-Wno-unused-function")
+BASE_FLAGS = ("-O3", "-g0", "-fopenmp", "-ffp-contract=off", "-Wno-unused-function")
 """No contraction to FMA and no fast-math: bits are the same on every instruction set."""
 
-LINK_FLAGS = ("-fopenmp",)
+LINK_FLAGS = ("-fopenmp", "-s")
+"""Without symbols: a wheel holds about a hundred modules."""
 
 ISA_FLAGS: dict[str, tuple[str, ...]] = {
     "baseline": (),

@@ -1,0 +1,179 @@
+"""What `moegrad verify` can run cases on. A new target is one more entry of TARGETS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
+from unittest import mock
+
+import numpy as np
+
+from .. import _native, kernels, operators, threads
+from ..contract import FINALIZE_ROUTING_V2_GRAD, TOKEN_UNPERMUTE_GRAD
+from .cases import DTYPES, Case
+from .oracle import Array
+
+__all__ = ["TARGETS", "Combination", "Kernel", "Outputs", "Runner", "Target", "cpu_kernel", "run_on_cpu"]
+
+Outputs: TypeAlias = tuple[Array, Array | None]
+"""Row gradient, and the gradient of probs / scales or None in modes without weights."""
+
+Runner: TypeAlias = Callable[[Case], Outputs]
+"""Computes a case; what it raises becomes that case's failure."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One line of the matrix: operator, mode and the dtype tags D and P (None without weights)."""
+
+    operator: str
+    mode: str
+    data: str
+    weight: str | None
+
+    @classmethod
+    def of(cls, case: Case) -> Combination:
+        """The combination that a case belongs to."""
+        return cls(case.operator, case.mode, case.data_dtype, case.weight_dtype)
+
+
+def no_variants() -> dict[str, Runner]:
+    """For targets with a single way to compute."""
+    return {}
+
+
+def no_shapes(_combination: Combination) -> tuple[tuple[int, int], ...]:
+    """For targets that are not specialised."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that computes both operators."""
+
+    run: Runner
+    variants: Callable[[], Mapping[str, Runner]] = no_variants
+    """Further ways to compute the same, by name. Their outputs must have the bits that `run` gives."""
+    shapes: Callable[[Combination], tuple[tuple[int, int], ...]] = no_shapes
+    """The (K, H) that the target has kernels of their own for."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The compiled kernel that a call runs."""
+
+    name: str
+    """Its key, such as finalize_routing_v2_grad__scales__bf16_f32__k8__h7168."""
+    variant: str
+    """Instruction set: avx512, avx2 or baseline."""
+
+    @property
+    def specialised(self) -> bool:
+        """Whether it is compiled for one K and H."""
+        return not self.name.endswith("__kany__hany")
+
+
+_OPERATORS = {op.name: op for op in (TOKEN_UNPERMUTE_GRAD, FINALIZE_ROUTING_V2_GRAD)}
+_FUNCTIONS = {name: getattr(operators, name) for name in _OPERATORS}
+
+_GUARD = 96
+"""Bytes before and after each output that no kernel may touch."""
+
+_POISON = 0xA5
+"""What outputs and guards hold beforehand. A result that was not written shows it."""
+
+_loaded: dict[str, Any] = {}
+"""Variant -> the kernels that the run time has loaded for it."""
+
+
+@lru_cache(maxsize=1)
+def _arguments(case: Case) -> dict[str, Any]:
+    """The arguments of a case, made once for all its variants; to be read only."""
+    arguments = case.arguments()
+    for value in arguments.values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+    return arguments
+
+
+def run_on_cpu(case: Case) -> Outputs:
+    """The public function as a user calls it: the run time chooses variant and threads."""
+    row, weight = _FUNCTIONS[case.operator](**_arguments(case))
+    return row, weight
+
+
+def run_guarded(case: Case, variant: str, count: int) -> Outputs:
+    """The public function on one variant and `count` threads, into poisoned buffers between guards.
+
+    Raises RuntimeError where a byte outside the outputs changed.
+    """
+    arguments = _arguments(case)
+    row_shape = (case.experts, case.capacity, case.hidden) if case.drop_pad_mode else (case.rows, case.hidden)
+    row_buffer, row = _guarded(row_shape, DTYPES[case.data_dtype])
+    buffers, weight = [row_buffer], None
+    if case.weight_dtype is not None:
+        weights = arguments["scales" if case.is_finalize else "probs"]
+        weight_buffer, weight = _guarded(weights.shape, DTYPES[case.weight_dtype])
+        buffers.append(weight_buffer)
+    with _forced(variant, count):
+        _FUNCTIONS[case.operator](**arguments, out=(row, weight))
+    for name, buffer in zip(("row_grad", "weight_grad"), buffers, strict=False):
+        if (np.concatenate([buffer[:_GUARD], buffer[-_GUARD:]]) != _POISON).any():
+            raise RuntimeError(f"{name}: bytes outside the output were written")
+    return row, weight
+
+
+def _guarded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """A poisoned buffer in bytes, and the output of `shape` in its middle."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    buffer = np.full(size + 2 * _GUARD, _POISON, np.uint8)
+    return buffer, buffer[_GUARD : _GUARD + size].view(dtype).reshape(shape)
+
+
+@contextmanager
+def _forced(variant: str, count: int) -> Iterator[None]:
+    """Within it the run time uses one variant and `count` threads, however small the work."""
+    loaded = _loaded.setdefault(variant, {})
+    with (
+        mock.patch.multiple(kernels, usable=lambda: (variant,), _loaded=loaded),
+        mock.patch.object(threads, "for_bytes", return_value=count),
+    ):
+        yield
+
+
+def cpu_variants() -> dict[str, Runner]:
+    """Every instruction set that was built and that this processor runs, on one thread and on several."""
+    built = [variant for variant in _native.cpu_variants() if kernels.compiled(variant)]
+    runners = {variant: partial(run_guarded, variant=variant, count=1) for variant in built}
+    if built:
+        runners["threads"] = partial(run_guarded, variant=kernels.usable()[0], count=3)
+    return dict(runners)
+
+
+def cpu_shapes(combination: Combination) -> tuple[tuple[int, int], ...]:
+    """(K, H) of the specialised kernels in this build, sorted; K is 1 in padded modes."""
+    return tuple(sorted(_kernels(combination).specialised))
+
+
+def cpu_kernel(combination: Combination, topk: int, hidden: int) -> Kernel:
+    """The kernel that a call with these sizes runs; K is 1 in padded modes."""
+    found = _kernels(combination)
+    shape = f"k{topk}__h{hidden}" if (topk, hidden) in found.specialised else "kany__hany"
+    tags = "_".join(filter(None, (combination.data, combination.weight)))
+    module = f"{_OPERATORS[combination.operator].kernels[combination.mode]}__{tags}"
+    variant = next(name for name in kernels.usable() if module in kernels.compiled(name))
+    return Kernel(f"{module}__{shape}", variant)
+
+
+def _kernels(combination: Combination) -> kernels.Kernels:
+    op = _OPERATORS[combination.operator]
+    return kernels.find(op, combination.mode, combination.data, combination.weight or "")
+
+
+TARGETS: dict[str, Target] = {
+    "cython": Target(run_on_cpu, cpu_variants, cpu_shapes),
+}
+"""Name on the command line -> target."""
