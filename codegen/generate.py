@@ -7,10 +7,12 @@ from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp
 
+from .chips import DEFAULT_CHIP
 from .operators import program_mode
 from .parsing import builtin_program
 from .sets import by_module
 from .spec import ANY, KernelSpec
+from .targets.ascendc.emit import AscendKernel, emit_kernel
 from .targets.cython.emit import emit_module
 
 
@@ -44,10 +46,11 @@ def program_file(program: ModuleOp, source: str, spec: KernelSpec) -> tuple[str,
     return f"{spec.key}.pyx", emit_module(program, [spec], f"moegrad generate {source} {options(spec)}", True)
 
 
-def command_for(spec: KernelSpec) -> str:
-    """The command that regenerates one kernel of an operator."""
+def command_for(spec: KernelSpec, chip: str = "") -> str:
+    """The command that regenerates one kernel of an operator, with a `chip` for the Ascend target."""
     operator, _, mode = spec.program.partition("__")
-    return f"moegrad generate {operator} --mode {mode} {options(spec)}"
+    target = f" {ascend_options(chip)}" if chip else ""
+    return f"moegrad generate {operator} --mode {mode} {options(spec)}{target}"
 
 
 def options(spec: KernelSpec) -> str:
@@ -59,3 +62,27 @@ def options(spec: KernelSpec) -> str:
         f"--hidden {spec.hidden}" if spec.hidden != ANY else "",
     )
     return " ".join(part for part in parts if part)
+
+
+ASCEND_FILES = ("*.h", "*.cpp", "*.asc")
+"""Patterns of the files that belong to the Ascend target."""
+
+
+def ascend_kernel(spec: KernelSpec, chip: str = DEFAULT_CHIP) -> AscendKernel:
+    """One Ascend C kernel of an operator."""
+    return emit_kernel(program_of(spec), spec, command_for(spec, chip), chip)
+
+
+def ascend_files(specs: Iterable[KernelSpec], chip: str = DEFAULT_CHIP) -> dict[str, str]:
+    """All files of Ascend C kernels: file name -> text."""
+    return {name: text for spec in sorted(specs) for name, text in ascend_kernel(spec, chip).files.items()}
+
+
+def ascend_program(program: ModuleOp, source: str, spec: KernelSpec, chip: str = DEFAULT_CHIP) -> AscendKernel:
+    """The Ascend C kernel of a program file."""
+    return emit_kernel(program, spec, f"moegrad generate {source} {options(spec)} {ascend_options(chip)}", chip)
+
+
+def ascend_options(chip: str) -> str:
+    """Target and chip as command-line options."""
+    return "--target ascendc" + (f" --chip {chip}" if chip != DEFAULT_CHIP else "")

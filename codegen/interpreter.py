@@ -92,6 +92,9 @@ def _bind_sizes(
                 raise MoegradError(f"{each.name}: expected {symbol} = {sizes[symbol]}, got shape {array.shape}")
     if SLOTS in sizes and TOPK not in sizes:
         sizes[TOPK] = sizes[SLOTS] // sizes[tokens] if sizes[tokens] else 1
+    if SLOTS in sizes and sizes[SLOTS] != sizes[tokens] * sizes[TOPK]:
+        expected = f"{SLOTS} = {tokens} * {TOPK} = {sizes[tokens] * sizes[TOPK]}"
+        raise MoegradError(f"sizes: expected {expected}, got {sizes[SLOTS]}")
     missing = sorted({dim for each in tensors for dim in each.dims} - set(sizes))
     if missing:
         raise MoegradError(f"sizes: no input shows {', '.join(missing)}")

@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
-    FileLineColLoc,
-    IntAttr,
-    MemRefType,
-    ModuleOp,
-    StringAttr,
-    TensorType,
-)
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FileLineColLoc, IntAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.parser import Parser
+from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import DiagnosticException, ParseError
-from xdsl.utils.lexer import Position
+from xdsl.utils.lexer import Input, Position
+from xdsl.utils.mlir_lexer import MLIRLexer
 
 from .dialect import context
 from .errors import ProgramError
+from .program_checks import (
+    Problem,
+    argument_attributes,
+    body_problems,
+    form_problems,
+    result_attributes,
+    signature_problems,
+)
+from .signature import NAME, signature
 
-DIMS, NAME = "moe.dims", "moe.name"
+
+class LinearLexer(MLIRLexer):
+    """xDSL's lexer; a string that nobody closes is found in linear instead of exponential time."""
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"')
 
 
 class LocatingParser(Parser):
     """A parser that gives every operation the place where its text starts."""
+
+    def __init__(self, text: str, name: str):
+        super().__init__(context(), "", name)
+        self._parser_state = ParserState(LinearLexer(Input(text, name)))
 
     def parse_operation(self) -> Operation:
         start = self._current_token.span.start
         op = super().parse_operation()
         op.location = self._place(start)
         return op
+
+    def place_of(self, error: Exception) -> Position:
+        """Where a failure of this parser belongs."""
+        undefined = next(iter(self.forward_ssa_references), None)
+        if isinstance(error, ParseError) and undefined and error.msg.startswith("values used but not defined"):
+            use = re.search(rf"%{re.escape(undefined)}(?![\w$.-])", self.lexer.input.content)
+            return use.start() if use else error.span.start
+        return error.span.start if isinstance(error, ParseError) else self.pos
 
     def _place(self, position: Position) -> FileLineColLoc:
         text = self.lexer.input.content
@@ -63,27 +83,14 @@ def builtin_text(name: str) -> str:
 
 def parse_program(text: str, name: str) -> ModuleOp:
     """Parses and verifies a module that holds one function; `name` stands in the messages."""
-    try:
-        module = LocatingParser(context(), text, name).parse_module()
-    except ParseError as error:
-        line, column = _line_col(text, error.span.start)
-        raise ProgramError(f"{name}:{line}:{column}: {error.msg}\n{_excerpt(text, line, column)}") from error
-    except DiagnosticException as error:
-        raise ProgramError(f"{name}: {error}") from error
-    verify_located(module, text, name)
-    func = _only_function(module, name)
-    _check_signature(func, text, name)
-    _name_arguments(func)
+    module = _parsed(text, name)
+    _refuse(form_problems(module), text, name)
+    _refuse(_broken_rules(module), text, name)
+    func = function(module)
+    _refuse(signature_problems(func), text, name)
+    _name_tensors(func)
+    _refuse(body_problems(func), text, name)
     return module
-
-
-def verify_located(module: ModuleOp, text: str, name: str) -> None:
-    """Verifies each operation alone, so that a failure has the place of its own operation."""
-    for op in module.walk():
-        try:
-            op.verify(verify_nested_ops=False)
-        except DiagnosticException as error:
-            raise _located(op, str(error), text, name) from error
 
 
 def function(module: ModuleOp) -> FuncOp:
@@ -91,68 +98,68 @@ def function(module: ModuleOp) -> FuncOp:
     return next(op for op in module.ops if isinstance(op, FuncOp))
 
 
-def _only_function(module: ModuleOp, name: str) -> FuncOp:
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    if len(functions) != 1 or len(list(module.ops)) != 1:
-        raise ProgramError(f"{name}: a program is one func.func, got {len(list(module.ops))} operations")
-    if len(functions[0].body.blocks) != 1:
-        raise ProgramError(f"{name}: func.func: the body must be one block")
-    return functions[0]
+def place(op: Operation) -> str:
+    """``name:line:column: `` of an operation that was read from text; empty for any other."""
+    where = op.location
+    if not isinstance(where, FileLineColLoc):
+        return ""
+    return f"{where.filename.data}:{where.line.data}:{where.column.data}: "
 
 
-def _check_signature(func: FuncOp, text: str, name: str) -> None:
-    """Every tensor of the signature names its dimensions; the body returns what it promises."""
-    signature = [
-        *zip(func.function_type.inputs, _attributes(func, "arg_attrs"), strict=True),
-        *zip(func.function_type.outputs, _attributes(func, "res_attrs"), strict=True),
-    ]
-    for position, (type_, attributes) in enumerate(signature):
-        if not isinstance(type_, TensorType | MemRefType):
-            raise _located(
-                func, f"func.func: argument {position} must be a tensor or a memref, got {type_}", text, name
-            )
-        dims = attributes.data.get(DIMS)
-        if not isinstance(dims, ArrayAttr) or not all(isinstance(dim, StringAttr) for dim in dims):
-            message = f'func.func: argument {position} needs {DIMS} = ["R", "H"] or the like, got {attributes}'
-            raise _located(func, message, text, name)
-        if len(dims) != len(type_.get_shape()):
-            message = f"func.func: argument {position}: {DIMS} must name {len(type_.get_shape())} dimensions"
-            raise _located(func, f"{message} of {type_}, got {dims}", text, name)
-    last = func.body.block.last_op
-    if not isinstance(last, ReturnOp):
-        raise _located(func, "func.func: the body must end in func.return", text, name)
-    returned = tuple(value.type for value in last.arguments)
-    if returned != func.function_type.outputs.data:
-        expected = ", ".join(map(str, func.function_type.outputs))
-        got = ", ".join(map(str, returned))
-        raise _located(last, f"func.return: expected ({expected}), got ({got})", text, name)
+def _parsed(text: str, name: str) -> ModuleOp:
+    try:
+        parser = LocatingParser(text, name)
+    except ParseError as error:  # the first token is read at once
+        raise ProgramError(_at(text, name, error.span.start, error.msg)) from error
+    try:
+        return parser.parse_module()
+    except Exception as error:  # malformed attributes raise more kinds than ParseError in xDSL
+        message = error.msg if isinstance(error, ParseError) else str(error) or type(error).__name__
+        raise ProgramError(_at(text, name, parser.place_of(error), message)) from error
 
 
-def _attributes(func: FuncOp, which: str) -> list[DictionaryAttr]:
-    count = len(func.function_type.inputs if which == "arg_attrs" else func.function_type.outputs)
-    attributes = func.arg_attrs if which == "arg_attrs" else func.res_attrs
-    return list(attributes) if attributes is not None else [DictionaryAttr({})] * count
+def _broken_rules(module: ModuleOp) -> Iterator[Problem]:
+    """Verifies each operation alone, so that a failure has the place of its own operation."""
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except DiagnosticException as error:
+            message = str(error)
+            yield Problem(op, message if message.startswith(op.name) else f"{op.name}: {message}")
 
 
-def _name_arguments(func: FuncOp) -> None:
-    """Writes each argument's SSA name to ``moe.name``, which survives any printer."""
-    named = []
-    for position, (value, attributes) in enumerate(zip(func.args, _attributes(func, "arg_attrs"), strict=True)):
-        hint = StringAttr(value.name_hint or f"arg{position}")
-        named.append(DictionaryAttr({NAME: attributes.data.get(NAME, hint)} | attributes.data))
-    func.arg_attrs = ArrayAttr(named)
-    outputs = enumerate(_attributes(func, "res_attrs"))
-    func.res_attrs = ArrayAttr(
-        DictionaryAttr({NAME: StringAttr(f"out{position}")} | attributes.data) for position, attributes in outputs
+def _refuse(problems: Iterator[Problem], text: str, name: str) -> None:
+    """Raises one ProgramError with every problem, in the order of the text."""
+    messages = [_located(problem, text, name) for problem in problems]
+    if messages:
+        raise ProgramError("\n".join(messages))
+
+
+def _name_tensors(func: FuncOp) -> None:
+    """Writes each tensor's name to ``moe.name``, which survives any printer: an argument's is its SSA name."""
+    hints = [value.name_hint or f"arg{position}" for position, value in enumerate(func.args)]
+    func.arg_attrs = _named(hints, argument_attributes(func))
+    if results := result_attributes(func):
+        func.res_attrs = _named([f"out{position}" for position in range(len(results))], results)
+    for argument, tensor in zip(func.args, signature(func), strict=False):
+        argument.name_hint = tensor.name
+
+
+def _named(hints: list[str], attributes: list[DictionaryAttr]) -> ArrayAttr[DictionaryAttr]:
+    return ArrayAttr(
+        DictionaryAttr({NAME: StringAttr(hint)} | each.data) for hint, each in zip(hints, attributes, strict=True)
     )
 
 
-def _located(op: Operation, message: str, text: str, name: str) -> ProgramError:
-    where = op.location
+def _located(problem: Problem, text: str, name: str) -> str:
+    where = problem.op.location
     if not isinstance(where, FileLineColLoc):
-        return ProgramError(f"{name}: {message}")
-    line, column = where.line.data, where.column.data
-    return ProgramError(f"{name}:{line}:{column}: {message}\n{_excerpt(text, line, column)}")
+        return f"{name}: {problem.message}"
+    return _with_excerpt(text, name, where.line.data, where.column.data, problem.message)
+
+
+def _at(text: str, name: str, position: int, message: str) -> str:
+    return _with_excerpt(text, name, *_line_col(text, position), message)
 
 
 def _line_col(text: str, position: int) -> tuple[int, int]:
@@ -160,7 +167,7 @@ def _line_col(text: str, position: int) -> tuple[int, int]:
     return text.count("\n", 0, position) + 1, position - (text.rfind("\n", 0, position) + 1) + 1
 
 
-def _excerpt(text: str, line: int, column: int) -> str:
-    lines = text.splitlines()
+def _with_excerpt(text: str, name: str, line: int, column: int, message: str) -> str:
+    lines = text.split("\n")
     shown = lines[line - 1] if line <= len(lines) else ""
-    return f"  {shown}\n  {' ' * (column - 1)}^"
+    return f"{name}:{line}:{column}: {message}\n  {shown}\n  {' ' * (column - 1)}^"

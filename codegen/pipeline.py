@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -12,6 +14,7 @@ from .dialect import context
 from .errors import LoweringError
 from .passes.fuse_slots import FuseSlotsPass
 from .passes.legalize_precision import LegalizePrecisionPass
+from .passes.plan_ascend import PlanAscendPass
 from .passes.plan_cpu import PlanCpuPass
 from .passes.specialize import SpecializePass
 from .passes.split_inactive import SplitInactivePass
@@ -31,6 +34,7 @@ def _common(spec: KernelSpec) -> tuple[ModulePass, ...]:
 
 PIPELINES: dict[str, Pipeline] = {
     "cython": lambda spec: (*_common(spec), PlanCpuPass()),
+    "ascendc": lambda spec: (*_common(spec), PlanAscendPass()),
 }
 """Target -> its passes for one kernel."""
 
@@ -40,27 +44,42 @@ def pass_names(target: str) -> list[str]:
     return [step.name for step in PIPELINES[target](KernelSpec("any__any", "f32", "f32"))]
 
 
-def stages(module: ModuleOp, spec: KernelSpec, target: str) -> Iterator[tuple[str, ModuleOp]]:
+def steps(spec: KernelSpec, target: str, chip: str = "") -> tuple[ModulePass, ...]:
+    """The passes of a target for one kernel; `chip` is what an Ascend kernel is planned for."""
+    passes = PIPELINES[target](spec)
+    return tuple(replace(step, chip=chip) if chip and isinstance(step, PlanAscendPass) else step for step in passes)
+
+
+def stages(module: ModuleOp, spec: KernelSpec, target: str, chip: str = "") -> Iterator[tuple[str, ModuleOp]]:
     """Runs the pipeline on a copy of `module`; yields each pass's name and the program after it.
 
-    Every stage is verified; a failure names the pass that just ran.
+    The program is verified before the first pass and after each; a failure names the pass that just ran.
     """
     module = module.clone()
-    for step in PIPELINES[target](spec):
-        try:
+    passes = steps(spec, target, chip)
+    with _blamed(f"{spec.key}: before {passes[0].name}"):
+        module.verify()
+    for step in passes:
+        with _blamed(f"{spec.key}: after {step.name}"):
             step.apply(context(), module)
             module.verify()
-        except DiagnosticException as error:
-            raise LoweringError(f"{spec.key}: after {step.name}: {error}") from error
         yield step.name, module
 
 
-def lower(module: ModuleOp, spec: KernelSpec, target: str, after: str = "") -> ModuleOp:
+@contextmanager
+def _blamed(stage: str) -> Iterator[None]:
+    try:
+        yield
+    except DiagnosticException as error:
+        raise LoweringError(f"{stage}: {error}") from error
+
+
+def lower(module: ModuleOp, spec: KernelSpec, target: str, after: str = "", chip: str = "") -> ModuleOp:
     """The program after pass `after`, or after the whole pipeline of the target."""
     names = pass_names(target)
     if after and after not in names:
         raise LoweringError(f"pass: target {target} has the passes {', '.join(names)}; got {after!r}")
-    for name, stage in stages(module, spec, target):
+    for name, stage in stages(module, spec, target, chip):
         module = stage
         if name == after:
             break

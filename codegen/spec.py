@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .dtypes import DType, dtype
+from .dtypes import DTYPES, DType, dtype
 from .errors import SpecError
 
 ANY = 0
@@ -39,9 +39,9 @@ class KernelSpec:
     """Elements a row; ANY reads it at run time."""
 
     def __post_init__(self) -> None:
-        dtype(self.data)
-        if self.weight:
-            dtype(self.weight)
+        for tag in (self.data, *([self.weight] if self.weight else [])):
+            if tag not in DTYPES:
+                raise SpecError(f"dtype: expected one of {', '.join(DTYPES)}, got {tag!r}")
         for name, value in (("topk", self.topk), ("hidden", self.hidden)):
             if value < 0:
                 raise SpecError(f"{name}: expected a positive number, or {ANY} for any, got {value}")

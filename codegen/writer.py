@@ -32,7 +32,7 @@ class FileWriter:
             current = _read(self.root / path)
             if current is None:
                 found.append(f"{path}: missing")
-            elif current != text:
+            elif current != text.encode():
                 found.append(f"{path}: differs")
         return found + [f"{path}: stale" for path in self._stale()]
 
@@ -40,7 +40,7 @@ class FileWriter:
         """Writes what changed, each file by an atomic rename; returns the paths it touched."""
         touched = []
         for path, text in sorted(self.files.items()):
-            if _read(self.root / path) != text:
+            if _read(self.root / path) != text.encode():
                 _replace(self.root / path, text)
                 touched.append(path)
         if remove_stale:
@@ -54,9 +54,9 @@ class FileWriter:
         return sorted(present - set(self.files))
 
 
-def _read(path: Path) -> str | None:
+def _read(path: Path) -> bytes | None:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes()
     except FileNotFoundError:
         return None
 

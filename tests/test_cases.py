@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+
 from moegrad.tools.cases import DROPS, DTYPES, MODES, VALUES, Case, enumerate_cases, is_self_inverse
 from moegrad.tools.compare import weight_grad_error
 

@@ -13,13 +13,19 @@ from rich.console import Console
 from rich.table import Table
 
 from ..codegen import __version__
+from ..codegen.chips import DEFAULT_CHIP
+from ..codegen.chips import chip as known_chip
 from ..codegen.dtypes import DTYPES
 from ..codegen.errors import MoegradError, SpecError
-from ..codegen.generate import kernel_files, module_files
+from ..codegen.generate import ascend_files, ascend_options, kernel_files, module_files
 from ..codegen.models import models
 from ..codegen.operators import OPERATORS
+from ..codegen.parsing import function
+from ..codegen.passes.plan_ascend import PLAN, plan_table
 from ..codegen.pipeline import PIPELINES, lower, pass_names
 from ..codegen.sets import SETS, model_set
+from ..codegen.targets.ascendc.emit import emit_kernel
+from ..codegen.targets.ascendc.hostbuild import build_kernels, include_dir
 from ..codegen.targets.cython.build import build_modules
 from ..codegen.targets.cython.emit import emit_module
 from ..codegen.targets.cython.toolchain import ISA_FLAGS
@@ -36,7 +42,14 @@ class Target(StrEnum):
     """A target on the command line."""
 
     cython = "cython"
+    ascendc = "ascendc"
 
+
+OWNED = {Target.cython: ("*.pyx",), Target.ascendc: ("*.h", "*.cpp", "*.asc")}
+"""Patterns of the files of a target's reference set."""
+
+USER_FLAGS = "-std=c++17 -O1 -fwrapv -ffp-contract=off"
+"""What g++ needs for a kernel on the host model: 32-bit products wrap as on the device, and no FMA appears."""
 
 SourceArgument = Annotated[str, typer.Argument(help="an operator, or a program file ending in .mlir")]
 ModeOption = Annotated[str, typer.Option("--mode", "-m", help="the operator's mode; `moegrad ops` lists them")]
@@ -44,6 +57,7 @@ DataOption = Annotated[str, typer.Option("--dtype", "-d", help="dtype D of the r
 WeightOption = Annotated[str, typer.Option("--weight-dtype", "-p", help="dtype P of the weights; D where not given")]
 TopkOption = Annotated[int, typer.Option("--topk", "-k", min=0, help="slots a token; 0 leaves it to the run time")]
 HiddenOption = Annotated[int, typer.Option("--hidden", "-H", min=0, help="elements a row; 0 leaves it to the run time")]
+ChipOption = Annotated[str, typer.Option("--chip", help="Ascend chip, such as ascend910b, ascend910_93, ascend950")]
 TargetOption = Annotated[Target, typer.Option("--target", "-t", help="what to generate for")]
 
 
@@ -80,12 +94,18 @@ def ir(
     topk: TopkOption = 0,
     hidden: HiddenOption = 0,
     target: TargetOption = Target.cython,
+    chip: ChipOption = DEFAULT_CHIP,
     after: Annotated[str, typer.Option("--after", help="the pass to stop after; `program` for none")] = "",
     generic: Annotated[bool, typer.Option("--generic", help="the generic form, for other MLIR tools")] = False,
 ) -> None:
     """Print a program, as written or after a pass."""
     found = resolve(source, mode, dtype, weight_dtype, topk, hidden)
-    program = found.program if after == "program" else lower(found.program, found.spec, target.value, after)
+    if after == "program":
+        program = found.program
+    else:
+        program = lower(found.program, found.spec, target.value, after, chip if target is Target.ascendc else "")
+    if PLAN in function(program).attributes:
+        print("".join(f"// {line}\n" for line in plan_table(program).splitlines()), end="")
     print(program_text(program, generic), end="")
 
 
@@ -99,7 +119,10 @@ def generate(
     hidden: HiddenOption = 0,
     model: Annotated[str, typer.Option("--model", help="all modes and dtypes for the shape of one model")] = "",
     set_: Annotated[str, typer.Option("--set", help="reference, default or generic")] = "",
-    target: TargetOption = Target.cython,
+    target: Annotated[
+        Target | None, typer.Option("--target", "-t", help="cython; for the reference set every target")
+    ] = None,
+    chip: ChipOption = DEFAULT_CHIP,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="folder; the reference set has its own")] = None,
     check: Annotated[bool, typer.Option("--check", help="write nothing; exit 1 where files are not fresh")] = False,
 ) -> None:
@@ -108,32 +131,34 @@ def generate(
         set_ = "reference"
     if sum(map(bool, (source, model, set_))) != 1:
         raise SpecError("generate: give one of an operator or file, --model, --set")
-    writer = FileWriter(out or (reference_folder(target) if set_ == "reference" else Path("kernels")))
-    for path, text in _texts(source, mode, (dtype, weight_dtype), (topk, hidden), model, set_).items():
-        writer.add(path, text)
+    found = resolve(source, mode, dtype, weight_dtype, topk, hidden) if source else None
+    targets = [target or Target.cython] if target or set_ != "reference" else list(Target)
+    writers = []
+    for each in targets:
+        folder = out or (reference_folder(each) if set_ == "reference" else Path("kernels"))
+        writers.append(FileWriter(folder, OWNED[each]))
+        for path, text in _texts(found, model, set_, each, chip).items():
+            writers[-1].add(path, text)
     if check:
-        _check(writer, whole=bool(set_))
-        return
-    touched = writer.write(remove_stale=set_ == "reference")
-    for path in touched:
-        console.print(f"{'removed' if path not in writer.files else 'wrote'} {writer.root / path}", soft_wrap=True)
-    console.print(f"{len(writer.files)} files, {len(touched)} changed")
+        _check(writers, whole=bool(set_))
+    else:
+        _write(writers, remove_stale=set_ == "reference")
 
 
-def _texts(
-    source: str, mode: str, dtypes: tuple[str, str], shape: tuple[int, int], model: str, set_: str
-) -> dict[str, str]:
+def _texts(found: Source | None, model: str, set_: str, target: Target, chip: str) -> dict[str, str]:
     """The files of one request."""
-    if source:
-        found = resolve(source, mode, *dtypes, *shape)
+    if found is not None:
+        if target is Target.ascendc:
+            return emit_kernel(found.program, found.spec, f"{found.command} {ascend_options(chip)}", chip).files
         return {f"{found.spec.key}.pyx": _text(found)}
-    if model:
-        return module_files(model_set(model), f"moegrad generate --model {model}")
-    if set_ not in SETS:
+    if not model and set_ not in SETS:
         raise SpecError(f"--set: expected one of {', '.join(SETS)}; got {set_!r}")
+    specs = model_set(model) if model else SETS[set_]()
+    if target is Target.ascendc:
+        return ascend_files(specs, chip)
     if set_ == "reference":
-        return kernel_files(SETS[set_]())
-    return module_files(SETS[set_](), f"moegrad generate --set {set_}")
+        return kernel_files(specs)
+    return module_files(specs, f"moegrad generate --model {model}" if model else f"moegrad generate --set {set_}")
 
 
 def _text(found: Source) -> str:
@@ -145,13 +170,28 @@ def reference_folder(target: Target) -> Path:
     return Path(str(files("moegrad.generated").joinpath("__init__.py"))).parent / target.value
 
 
-def _check(writer: FileWriter, whole: bool) -> None:
-    differences = [line for line in writer.differences() if whole or not line.endswith(": stale")]
+def _check(writers: list[FileWriter], whole: bool) -> None:
+    """Names every file that is not fresh; those that nobody asked for only where the set is whole."""
+    differences = [
+        f"{writer.root / line}"
+        for writer in writers
+        for line in writer.differences()
+        if whole or not line.endswith(": stale")
+    ]
     for line in differences:
-        console.print(f"{writer.root / line}", soft_wrap=True)
+        console.print(line, soft_wrap=True)
     if differences:
         raise typer.Exit(1)
-    console.print(f"{len(writer.files)} files are fresh")
+    console.print(f"{sum(len(writer.files) for writer in writers)} files are fresh")
+
+
+def _write(writers: list[FileWriter], remove_stale: bool) -> None:
+    count = 0
+    for writer in writers:
+        for path in writer.write(remove_stale=remove_stale):
+            count += 1
+            console.print(f"{'wrote' if path in writer.files else 'removed'} {writer.root / path}", soft_wrap=True)
+    console.print(f"{sum(len(writer.files) for writer in writers)} files, {count} changed")
 
 
 @app.command()
@@ -165,8 +205,17 @@ def build(
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the extension modules")] = Path("kernels"),
     isa: Annotated[str, typer.Option("--isa", help="baseline, avx2 or avx512")] = "baseline",
     native: Annotated[bool, typer.Option("--native", help="tune for this machine's processor only")] = False,
+    target: TargetOption = Target.cython,
+    chip: ChipOption = DEFAULT_CHIP,
 ) -> None:
-    """Compile kernels to extension modules that import without moegrad."""
+    """Compile kernels: to extension modules that import without moegrad, or to a library for the host model."""
+    if target is Target.ascendc:
+        wanted = [resolve(source, mode, dtype, weight_dtype, topk, hidden) for source in sources]
+        kernels = [emit_kernel(each.program, each.spec, each.command, chip) for each in wanted]
+        with console.status(f"compiling {len(kernels)} kernels for the host model"):
+            library = build_kernels(kernels, out)
+        console.print(f"built {library}", soft_wrap=True)
+        return
     if isa not in ISA_FLAGS:
         raise SpecError(f"--isa: expected one of {', '.join(ISA_FLAGS)}; got {isa!r}")
     paths: list[Path] = []
@@ -187,6 +236,16 @@ def build(
         built = build_modules(paths, out, isa, native)
     for path in built:
         console.print(f"built {path}", soft_wrap=True)
+
+
+@app.command()
+def hostmodel(
+    cflags: Annotated[bool, typer.Option("--cflags", help="print the flags for g++")] = False,
+    chip: ChipOption = DEFAULT_CHIP,
+) -> None:
+    """How to compile a kernel of your own against the host model; docs/hostmodel.md has the rest."""
+    flags = f"{USER_FLAGS} -DMOEGRAD_CHIP={known_chip(chip).name} -I{include_dir()}"
+    print(flags if cflags else f"g++ {flags} kernel.cpp -o kernel && ./kernel")
 
 
 @app.command()

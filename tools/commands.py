@@ -29,24 +29,26 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    target: Annotated[str, typer.Option("--target", "-t", help="a target, or all")] = "all",
+    target: Annotated[str, typer.Option("--target", "-t", help="cython, ascendc, ascendc:CHIP or all")] = "cython",
     cases: Annotated[int, typer.Option("--cases", min=1, help="cases of each operator x mode x D x P")] = 8,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of the cases")] = 0,
     operator: Annotated[str | None, typer.Option("--operator", help="one operator only")] = None,
     mode: Annotated[str | None, typer.Option("--mode", "-m", help="one mode only")] = None,
     dtype: Annotated[str | None, typer.Option("--dtype", "-d", help="one D only")] = None,
     weight_dtype: Annotated[str | None, typer.Option("--weight-dtype", "-p", help="one P only")] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="print counters of the Ascend kernels")] = False,
     json: JsonOption = None,
     html: HtmlOption = None,
 ) -> None:
     """Hold every mode and dtype against the oracle; exit 1 where anything disagrees."""
     from .report import write_report
-    from .verify import TARGETS, render, verify_on
+    from .targets import targets_named
+    from .verify import render, verify_on
 
     console = Console(stderr=str(json) == "-")
     report = verify_on(
         console,
-        targets=tuple(TARGETS) if target == "all" else (target,),
+        targets=targets_named(target),
         cases_per_combination=cases,
         seed=seed,
         operator=operator,
@@ -55,6 +57,8 @@ def verify(
         weight=weight_dtype,
     )
     render(report, console)
+    if profile:
+        _profile(targets_named(target), console)
     _write_json(json, report.to_json())
     if html is not None:
         write_report(html, report)
@@ -124,6 +128,15 @@ def doctor() -> None:
     Console().print(table)
     if any(finding.needed == "required" and not finding.found for finding in findings):
         raise typer.Exit(1)
+
+
+def _profile(targets: tuple[str, ...], console: Console) -> None:
+    from .ascend_profile import profiles, render
+
+    for target in targets:
+        name, _, chip = target.partition(":")
+        if name == "ascendc":
+            render(chip, profiles(chip), console)
 
 
 def _shape(text: str) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from ..codegen.operators import make_spec
 from ..codegen.parsing import builtin_program
 from ..codegen.pipeline import lower, pass_names
 from ..codegen.text import program_text
+from .demo_ascend import show_ascend
 from .measure import REPEATS, TOKENS, ModelResult, ModeRun, measure, measured_modes, routing_of
 from .report import write_report
 from .routing import CAPACITY_FACTOR, Routing
@@ -76,6 +77,7 @@ def run_demo(
     for number, each in enumerate(chosen):
         console.print(Rule(f"[bold]{number + 1}. {each.name}"))
         results.append(_show_model(console, each, tokens, repeats, first=chosen[0]))
+    ascend_passed = show_ascend(console, chosen[0])
     console.print(Rule("[bold]Verification"))
     console.print(
         "Real input meets few corner cases. So generated cases follow for every operator, mode and dtype: zero tokens, "
@@ -88,7 +90,7 @@ def run_demo(
     else:
         render(report, console)
     write_report(report_path, report, results)
-    passed = report.passed and all(result.passed for result in results)
+    passed = report.passed and ascend_passed and all(result.passed for result in results)
     colour, verdict = ("green", "Everything agrees") if passed else ("bold red", "NOT everything agrees")
     console.print(f"\n[{colour}]{verdict} with the oracle.[/] All results as a page: {escape(str(report_path))}")
     return 0 if passed else 1

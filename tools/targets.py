@@ -12,11 +12,24 @@ from unittest import mock
 import numpy as np
 
 from .. import _native, kernels, operators, threads
+from ..codegen.targets.ascendc.hostrun import LAUNCH
 from ..contract import FINALIZE_ROUTING_V2_GRAD, TOKEN_UNPERMUTE_GRAD
+from .ascend import run_on_host_model
+from .ascend_profile import FAMILIES, prepare_kernels
 from .cases import DTYPES, Case
 from .oracle import Array
 
-__all__ = ["TARGETS", "Combination", "Kernel", "Outputs", "Runner", "Target", "cpu_kernel", "run_on_cpu"]
+__all__ = [
+    "TARGETS",
+    "Combination",
+    "Kernel",
+    "Outputs",
+    "Runner",
+    "Target",
+    "cpu_kernel",
+    "run_on_cpu",
+    "targets_named",
+]
 
 Outputs: TypeAlias = tuple[Array, Array | None]
 """Row gradient, and the gradient of probs / scales or None in modes without weights."""
@@ -50,6 +63,10 @@ def no_shapes(_combination: Combination) -> tuple[tuple[int, int], ...]:
     return ()
 
 
+def nothing_to_prepare(_combination: Combination) -> None:
+    """For targets that are built already."""
+
+
 @dataclass(frozen=True)
 class Target:
     """Something that computes both operators."""
@@ -59,6 +76,8 @@ class Target:
     """Further ways to compute the same, by name. Their outputs must have the bits that `run` gives."""
     shapes: Callable[[Combination], tuple[tuple[int, int], ...]] = no_shapes
     """The (K, H) that the target has kernels of their own for."""
+    prepare: Callable[[Combination], None] = nothing_to_prepare
+    """Builds what the cases of a combination need, before the first of them runs."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +192,27 @@ def _kernels(combination: Combination) -> kernels.Kernels:
     return kernels.find(op, combination.mode, combination.data, combination.weight or "")
 
 
-TARGETS: dict[str, Target] = {
-    "cython": Target(run_on_cpu, cpu_variants, cpu_shapes),
+def ascend_variants(chip: str) -> dict[str, Runner]:
+    """The other entry of the same kernel, and another interleaving of cores and pipes."""
+    return {
+        "launch": partial(run_on_host_model, chip=chip, entry=LAUNCH),
+        "interleaving": partial(run_on_host_model, chip=chip, seed=1),
+    }
+
+
+TARGETS: dict[str, Target] = {"cython": Target(run_on_cpu, cpu_variants, cpu_shapes)} | {
+    f"ascendc:{chip}": Target(
+        partial(run_on_host_model, chip=chip),
+        partial(ascend_variants, chip),
+        prepare=partial(prepare_kernels, chip=chip),
+    )
+    for chip in FAMILIES
 }
-"""Name on the command line -> target."""
+"""Name of the target, with its chip where it has several -> target."""
+
+
+def targets_named(name: str) -> tuple[str, ...]:
+    """The keys of TARGETS that a name on the command line stands for: ``all``, a target, or a target and chip."""
+    if name == "all":
+        return tuple(TARGETS)
+    return tuple(key for key in TARGETS if key == name or key.startswith(f"{name}:")) or (name,)

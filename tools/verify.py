@@ -66,15 +66,18 @@ def verify(
     total = sum(len(cases) for _, _, cases, _ in plan)
     compared = {name: tuple(TARGETS[name].variants()) if variants else () for name in dict.fromkeys(targets)}
     rows, done = [], 0
+    tell = progress or (lambda *_: None)
     with ExitStack() as stack:
         run = stack.enter_context(Worker()).check if isolate else check
         for name, combination, cases, shaped in plan:
+            text = f"{name} {combination.operator} {combination.mode}"
+            tell(done, total, f"{text}: building")
+            TARGETS[name].prepare(combination)
             outcomes = []
             for case in cases:
                 outcomes.append(run(TARGETS[name], case, variants))
                 done += 1
-                if progress is not None:
-                    progress(done, total, f"{name} {combination.operator} {combination.mode}")
+                tell(done, total, text)
             rows.append(summarise(name, combination, outcomes, shaped, bool(compared[name])))
     return VerifyReport(seed, compared, environment(), tuple(rows))
 

@@ -1,7 +1,7 @@
 """The ``moe`` dialect: tensor level, slot level and the plan levels of the targets."""
 
 from xdsl.context import Context
-from xdsl.dialects import arith, builtin, func
+from xdsl.dialects import builtin, func
 from xdsl.ir import Dialect
 
 from .slot import SLOT_OPS
@@ -14,7 +14,7 @@ Moe = Dialect("moe", [*TENSOR_OPS, *SLOT_OPS], [DTypeParam])
 def context() -> Context:
     """A context that knows everything a moegrad program may hold."""
     ctx = Context()
-    for dialect in (builtin.Builtin, func.Func, arith.Arith, Moe):
+    for dialect in (builtin.Builtin, func.Func, Moe):
         ctx.load_dialect(dialect)
     return ctx
 

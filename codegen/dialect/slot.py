@@ -71,7 +71,11 @@ class _LoopOp(IRDLOperation, ABC):
     def verify_(self) -> None:
         args = self.body.block.args
         if len(args) != 1 or not isinstance(args[0].type, IndexType):
-            raise fail(self, "body", self.extent, "a block with one argument of type index")
+            raise fail(self, "body", _types(args), "a block with one argument of type index")
+
+
+def _types(values: Sequence[SSAValue]) -> str:
+    return ", ".join(str(value.type) for value in values) or "none"
 
 
 @irdl_op_definition
@@ -347,9 +351,9 @@ class RowLoopOp(IRDLOperation):
     def verify_(self) -> None:
         last = self.body.block.last_op
         if not isinstance(last, YieldOp):
-            raise fail(self, "body", StringAttr("none"), "closed by moe.yield")
-        if [value.type for value in last.arguments] != [value.type for value in self.sums]:
-            raise fail(self, "sums", StringAttr(str(len(last.arguments))), "the types of moe.yield")
+            raise fail(self, "body", last.name if last else "nothing", "closed by moe.yield")
+        if _types(last.arguments) != _types(self.sums):
+            raise fail(self, "sums", _types(self.sums), f"of the types of moe.yield, {_types(last.arguments)}")
 
 
 SLOT_OPS: list[type[Operation]] = [

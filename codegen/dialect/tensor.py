@@ -29,6 +29,7 @@ from .types import (
     expect_float,
     expect_index,
     expect_rows,
+    expect_same_element,
     expect_same_shape,
     fail,
     is_float,
@@ -90,6 +91,7 @@ class RepeatRowsOp(ShapedOp):
         if DYNAMIC_INDEX not in (tokens, slots) and (slots % tokens if tokens else slots):
             raise fail(self, "result", self.result, f"of a number of slots that {tokens} tokens divide")
         self.check_result()
+        expect_same_element(self, "result", self.result, self.rows, "rows")
 
 
 @irdl_op_definition
@@ -113,6 +115,7 @@ class GatherRowsOp(ShapedOp):
         expect_rows(self, "table", self.table, rank=2)
         expect_index(self, "index", self.index)
         self.check_result()
+        expect_same_element(self, "result", self.result, self.table, "table")
 
 
 @irdl_op_definition
@@ -142,6 +145,7 @@ class ScatterRowsOp(ShapedOp):
         expect_index(self, "index", self.index)
         expect_count(self, "index", self.index, shape(self.rows.type)[0], "rows")
         self.check_result()
+        expect_same_element(self, "result", self.result, self.rows, "rows")
 
 
 @irdl_op_definition
@@ -291,6 +295,8 @@ class RowDotOp(RowwiseOp):
             if len(shape(self.result.type)) not in (1, 2):
                 raise fail(self, "result", self.result, "a tensor of rank 1 or 2")
             expect_count(self, "result", self.result, rows[0], "lhs")
+        if self.lanes is not None and self.lanes.value.data.bit_count() != 1:
+            raise fail(self, "lanes", self.lanes, "a power of two")
         self.check_result()
 
 
@@ -318,9 +324,8 @@ class SelectSlotsOp(RowwiseOp):
             slots = shape(self.value.type)
             leading = slots[0] if _is_rows(self.value, self.active) else _slots(slots)
             expect_count(self, "active", self.active, leading, "value")
-        if element(self.value.type) != element(self.result.type):
-            raise fail(self, "result", self.result, f"of the element type of 'value', {self.value.type}")
         self.check_result()
+        expect_same_element(self, "result", self.result, self.value, "value")
 
 
 def _slots(sizes: tuple[int, ...]) -> int:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
 from xdsl.utils.exceptions import VerifyException
 
 from ..dtypes import from_mlir
@@ -28,6 +29,16 @@ class DTypeParam(ParametrizedAttribute, TypeAttribute):
     name = "moe.dtype"
 
     symbol: StringAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[StringAttr]:
+        """``<"D">`` or ``<"P">``, so that anything else has its place in the message."""
+        with parser.in_angle_brackets():
+            place = parser.pos
+            symbol = parser.parse_str_literal('"D" or "P"')
+        if symbol not in ("D", "P"):
+            parser.raise_error(f'!moe.dtype: expected "D" or "P", got "{symbol}"', place)
+        return [StringAttr(symbol)]
 
 
 def is_float(type_: Attribute) -> bool:
@@ -61,7 +72,7 @@ def compatible(left: int, right: int) -> bool:
     return DYNAMIC_INDEX in (left, right) or left == right
 
 
-def fail(op: Operation, operand: str, value: SSAValue | Attribute, expected: str) -> VerifyException:
+def fail(op: Operation, operand: str, value: SSAValue | Attribute | str, expected: str) -> VerifyException:
     """The exception of a broken rule: names the operation, the value and what was expected."""
     type_ = value.type if isinstance(value, SSAValue) else value
     name = f" (%{value.name_hint})" if isinstance(value, SSAValue) and value.name_hint else ""
@@ -101,6 +112,12 @@ def expect_same_shape(op: Operation, operand: str, value: SSAValue, other: SSAVa
     left, right = shape(value.type), shape(other.type)
     if len(left) != len(right) or not all(map(compatible, left, right)):
         raise fail(op, operand, value, f"of the shape of '{of}', {other.type}")
+
+
+def expect_same_element(op: Operation, operand: str, value: SSAValue, other: SSAValue, of: str) -> None:
+    """Equal element types: only moe.cast and arithmetic convert."""
+    if element(value.type) != element(other.type):
+        raise fail(op, operand, value, f"of the element type of '{of}', {other.type}")
 
 
 def is_predicate(type_: Attribute) -> bool:

@@ -31,7 +31,7 @@ from ..dialect.slot import (
 from ..dialect.tensor import ActiveSlotsOp, GatherRowsOp, RepeatRowsOp, RowDotOp, RowwiseOp, ScatterRowsOp
 from ..dialect.types import element, shape
 from ..errors import LoweringError
-from ..parsing import function
+from ..parsing import function, place
 from ..signature import HIDDEN, SLOTS, TOPK, Tensor, signature, tokens_symbol
 
 TOKEN, SLOT = 0, 1
@@ -76,7 +76,10 @@ class _Fuser:
 
     def run(self) -> FuncOp:
         for op in list(self.func.body.block.ops):
-            self._lower(op)
+            try:
+                self._lower(op)
+            except LoweringError as error:
+                raise LoweringError(f"{place(op)}{error}") from error
         if self.bodies[SLOT].last_op is not self.slot:
             self.bodies[TOKEN].add_op(self.for_slots)
         self.new_func.body.block.add_ops([*self.prologue, self.for_tokens, ReturnOp()])
@@ -174,12 +177,14 @@ class _Fuser:
         row, _ = self._index(op.index)
         guard = self._predicate(op.index, op.extent.data)
         self.prologue.append(ZeroUnnamedRowsOp(buffer, self.buffers[op.index]))
-        store = StoreRowOp(self._operand(op.rows).value, buffer, row.value, guard.value)
+        rows = self._operand(op.rows)
+        _same_depth(op, [rows, row])
+        store = StoreRowOp(rows.value, buffer, row.value, guard.value)
         self.bodies[row.depth].add_op(store)
 
     def _rowwise(self, op: RowwiseOp) -> None:
         operands = [self._operand(value) for value in op.operands]
-        depth = max(operand.depth for operand in operands)
+        depth = _same_depth(op, operands)
         result_type = _one_row(operands, op)
         clone = type(op).create(
             operands=[operand.value for operand in operands], properties=dict(op.properties), result_types=[result_type]
@@ -198,6 +203,17 @@ class _Fuser:
                 raise LoweringError(f"fuse-slots: {tensor.name} does not have one element for each value returned")
             store = StoreRowOp if tensor.is_rows else StoreScalarOp
             self.bodies[row.depth].add_op(store(row.value, self.new_func.args[position], self._position(row.depth)))
+
+
+def _same_depth(op: Operation, operands: list[_Value]) -> int:
+    """The loop of an operation whose operands all have one element for each of its iterations."""
+    depths = {operand.depth for operand in operands}
+    if len(depths) != 1:
+        raise LoweringError(
+            f"fuse-slots: {op.name}: one operand has an element a token, another an element a slot; "
+            "moe.repeat_rows gives each slot the row of its token"
+        )
+    return depths.pop()
 
 
 def _depth_of(value: SSAValue, bodies: tuple[Block, Block]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -26,7 +27,7 @@ from ..dialect.types import DTypeParam, element, shape
 from ..dtypes import dtype
 from ..errors import LoweringError
 from ..parsing import function
-from ..signature import HIDDEN, TOPK, signature, size_symbols
+from ..signature import HIDDEN, TOPK, fixed_sizes, signature, size_symbols
 
 
 @dataclass(frozen=True)
@@ -48,38 +49,39 @@ class SpecializePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         func = function(op)
-        self._bind_signature(func)
+        sizes = self._sizes(func)
+        self._bind_signature(func, sizes)
         for inner in func.body.block.ops:
             for result in inner.results:
                 _retype(result, self._bind(result.type, shape(result.type)))
-            if isinstance(inner, RepeatRowsOp) and self.topk:
-                inner.topk = IntegerAttr(self.topk, i64)
+            if isinstance(inner, RepeatRowsOp) and TOPK in sizes:
+                inner.topk = IntegerAttr(sizes[TOPK], i64)
         _infer_shapes(func)
-        sizes = {TOPK: self.topk, HIDDEN: self.hidden}
-        bound = {name: size for name, size in sizes.items() if size and name in size_symbols(func)}
-        func.attributes["moe.sizes"] = DictionaryAttr({k: IntegerAttr(v, i64) for k, v in bound.items()})
+        func.attributes["moe.sizes"] = DictionaryAttr({name: IntegerAttr(size, i64) for name, size in sizes.items()})
         if self.symbol:
             func.sym_name = StringAttr(self.symbol)
 
-    def _bind_signature(self, func: FuncOp) -> None:
+    def _sizes(self, func: FuncOp) -> dict[str, int]:
+        """Every size that is known, by symbol: what is asked for, and what the program's types fix."""
+        symbols = size_symbols(func)
+        asked = {TOPK: self.topk, HIDDEN: self.hidden}
+        sizes = {symbol: size for symbol, size in asked.items() if size and symbol in symbols}
+        for symbol, size in fixed_sizes(func).items():
+            if sizes.setdefault(symbol, size) != size:
+                raise LoweringError(f"specialize: the program fixes {symbol} = {size}, asked for {sizes[symbol]}")
+        return sizes
+
+    def _bind_signature(self, func: FuncOp, sizes: dict[str, int]) -> None:
         tensors = signature(func)
-        types = [self._bind(tensor.type, self._bound(tensor.dims, shape(tensor.type))) for tensor in tensors]
+        types = [
+            self._bind(tensor.type, [sizes.get(symbol, DYNAMIC_INDEX) for symbol in tensor.dims]) for tensor in tensors
+        ]
         inputs = len(func.args)
         func.function_type = FunctionType.from_lists(types[:inputs], types[inputs:])
         for argument, type_ in zip(tuple(func.args), types, strict=False):
             _retype(argument, type_)
 
-    def _bound(self, dims: tuple[str, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
-        known = {TOPK: self.topk, HIDDEN: self.hidden}
-        bound = []
-        for dim, size in zip(dims, sizes, strict=True):
-            wanted = known.get(dim, 0) or size
-            if size not in (DYNAMIC_INDEX, wanted):
-                raise LoweringError(f"specialize: the program fixes {dim} = {size}, asked for {wanted}")
-            bound.append(wanted)
-        return tuple(bound)
-
-    def _bind(self, type_: Attribute, sizes: tuple[int, ...]) -> Attribute:
+    def _bind(self, type_: Attribute, sizes: Sequence[int]) -> Attribute:
         scalar = element(type_)
         if isinstance(scalar, DTypeParam):
             tag = {"D": self.data, "P": self.weight}.get(scalar.symbol.data, "")

@@ -32,9 +32,9 @@ class SplitInactivePass(ModulePass):
     name = "split-inactive"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in list(function(op).walk()):
-            if isinstance(loop, ForTokensOp | ForSlotsOp):
-                _split_body(loop.body.block)
+        loops = [loop for loop in function(op).walk() if isinstance(loop, ForTokensOp | ForSlotsOp)]
+        for loop in reversed(loops):  # inner loops first: splitting an outer one copies them
+            _split_body(loop.body.block)
         dce(op)
         _drop_empty_branches(op)
 

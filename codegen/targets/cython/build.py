@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from types import ModuleType
 
@@ -31,6 +31,7 @@ def build_modules(sources: Sequence[Path], out: Path, isa: str = "baseline", nat
     if missing:
         raise BuildError(f"build: no such file: {', '.join(missing)}")
     flags = [*BASE_FLAGS, *(("-march=native",) if native else ISA_FLAGS[isa])]
+    workers = min(len(sources), os.cpu_count() or 1) if len(sources) > 1 else 0
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".build-", dir=out) as folder:
         copies = [shutil.copy(source, folder) for source in sources]
@@ -44,14 +45,15 @@ def build_modules(sources: Sequence[Path], out: Path, isa: str = "baseline", nat
             )
             for copy in copies
         ]
-        with _captured(Path(folder) / "log") as log:
+        with _captured(Path(folder) / "log") as log, log.open("a") as stream, redirect_stderr(stream):
             try:
-                command = build_ext(Distribution({"ext_modules": cythonize(extensions, quiet=True)}))
+                command = build_ext(Distribution({"ext_modules": cythonize(extensions, nthreads=workers, quiet=True)}))
                 command.build_lib, command.build_temp = f"{folder}/lib", f"{folder}/tmp"
                 command.parallel = os.cpu_count()
                 command.ensure_finalized()
                 command.run()
             except Exception as error:
+                stream.flush()
                 raise BuildError(f"build: {error}\n{log.read_text(errors='replace')}") from error
         return [_install(Path(folder) / "lib", Path(copy).stem, out) for copy in copies]
 

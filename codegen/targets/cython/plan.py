@@ -1,8 +1,7 @@
-"""What a Cython template needs: every field is decided, the template only lays it out."""
+"""What a Cython template needs: lists of finished lines, which the template only lays out."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 
@@ -13,6 +12,9 @@ class Parameter:
     name: str
     type: str
     """C type: a pointer for a tensor, ``int64_t`` for a size."""
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
 
 
 @dataclass(frozen=True)
@@ -25,48 +27,21 @@ class KernelSource:
     """``k8__h7168``"""
     parameters: tuple[Parameter, ...]
     """Tensors, then the sizes that are not bound."""
-    flags: tuple[Parameter, ...]
-    """Run-time decisions that the loop over tokens hands to each token."""
-    constants: tuple[tuple[str, int], ...]
-    """Sizes that are bound, by symbol."""
+    token_parameters: tuple[Parameter, ...]
+    """What the loop over tokens hands to each token: parameters that its body reads, and run-time decisions."""
     tokens: str
     """Extent of the loop over tokens: a symbol."""
     setup: tuple[str, ...]
-    """Statements before the loop over tokens."""
-    variables: tuple[Parameter, ...]
-    """Local variables of the token function."""
+    """Declarations and statements before the loop over tokens."""
     body: tuple[str, ...]
-    """Statements of the token function, indented."""
-    arguments: tuple[str, ...]
+    """Declarations and statements of the token function, indented."""
+    launch_arguments: tuple[str, ...]
     """How the uniform entry reads each parameter from its two arrays."""
 
     @property
-    def token_parameters(self) -> tuple[Parameter, ...]:
-        """What the loop over tokens hands to each token: the parameters and flags that its body reads."""
-        words = set(re.findall(r"\w+", "\n".join(self.body)))
-        return tuple(parameter for parameter in (*self.parameters, *self.flags) if parameter.name in words)
-
-
-@dataclass(frozen=True)
-class EntryArgument:
-    """One argument of the Python entry."""
-
-    name: str
-    declaration: str
-    """Typed memoryview."""
-    shape: str
-    """For the docstring, such as ``(R, H), bf16 as uint16 bits``."""
-
-
-@dataclass(frozen=True)
-class SizeCheck:
-    """A dimension that must agree with a size."""
-
-    argument: str
-    size: str
-    """Expression of the dimension's size."""
-    symbol: str
-    dimension: int
+    def token_arguments(self) -> tuple[str, ...]:
+        """Names of the token's parameters, as the loop over tokens passes them."""
+        return tuple(parameter.name for parameter in self.token_parameters)
 
 
 @dataclass(frozen=True)
@@ -75,13 +50,15 @@ class Entry:
 
     key: str
     shape_key: str
-    arguments: tuple[EntryArgument, ...]
+    parameters: tuple[str, ...]
+    """Typed memoryviews with their names."""
     outputs: int
-    """How many of the arguments are written."""
-    sizes: tuple[tuple[str, str], ...]
-    """Symbol, and the expression that gives it."""
-    checks: tuple[SizeCheck, ...]
-    call: str
+    """How many of the parameters are written."""
+    shapes: tuple[str, ...]
+    """For the docstring: ``grad_y: (R, H) bf16 as uint16 bits``."""
+    checks: tuple[str, ...]
+    """Sizes, and the statements that hold each dimension against them."""
+    arguments: tuple[str, ...]
     """Arguments of the kernel's call."""
 
 

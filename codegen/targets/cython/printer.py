@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,11 +29,11 @@ from ...dialect.tensor import CastOp, SelectSlotsOp
 from ...dtypes import from_mlir
 from ...errors import LoweringError
 from ...passes.plan_cpu import PLAN, PREFETCH
-from ...signature import SLOTS, bound_sizes, signature, size_symbols
+from ...signature import bound_sizes, signature, size_symbols
 from ..common import float_type
 from .plan import KernelSource, Parameter
 from .row_loop import RowLoopPrinter
-from .scope import Scope
+from .scope import Scope, tensor_names
 
 
 class KernelPrinter:
@@ -48,9 +49,13 @@ class KernelPrinter:
         self.lines: list[str] = []
         self.setup: list[str] = []
         self.flags: list[Parameter] = []
-        self.scope = Scope({tensor.name for tensor in self.tensors} | set(size_symbols(func)))
+        self.labels = tensor_names((tensor.name for tensor in self.tensors), size_symbols(func))
+        """Tensor -> its name in the kernel."""
+        self.scope = Scope({*self.labels.values(), *size_symbols(func)})
         self.names: dict[SSAValue, str] = {}
         """Expression of each value."""
+        self.dims: dict[SSAValue, tuple[str, ...]] = {}
+        """Symbols of each tensor's dimensions."""
         self.next_rows: dict[SSAValue, str] = {}
         """Loaded row -> address of the row that the next slot will load from the same buffer."""
         self.depth = 0
@@ -58,23 +63,23 @@ class KernelPrinter:
     def source(self, key: str, shape_key: str) -> KernelSource:
         """The kernel's source under a name."""
         for argument, tensor in zip(self.func.args, self.tensors, strict=True):
-            self.names[argument] = tensor.name
+            self.names[argument] = self.labels[tensor.name]
+            self.dims[argument] = tensor.dims
         tokens = self._function_body()
         if self.flags:
             self.use("stream_fence")
             self.line(f"if {' or '.join(flag.name for flag in self.flags)}:")
             self.line("    stream_fence()")
+        constants = [f"cdef int64_t {symbol} = {size}" for symbol, size in self.bound.items()]
         return KernelSource(
             key=key,
             shape_key=shape_key,
             parameters=tuple(self._parameters()),
-            flags=tuple(self.flags),
-            constants=tuple(self.bound.items()),
+            token_parameters=tuple(self._token_parameters()),
             tokens=tokens,
-            setup=tuple(self.setup),
-            variables=tuple(self.scope.declared()),
-            body=tuple(self.lines),
-            arguments=tuple(self._arguments()),
+            setup=(*constants, "cdef int64_t t", *(f"cdef {flag}" for flag in self.flags), *self.setup),
+            body=(*constants, *(f"cdef {variable}" for variable in self.scope.declared()), *self.lines),
+            launch_arguments=tuple(self._launch_arguments()),
         )
 
     def use(self, function: str) -> str:
@@ -103,12 +108,16 @@ class KernelPrinter:
 
     def _parameters(self) -> Iterator[Parameter]:
         for tensor in self.tensors:
-            yield Parameter(tensor.name, ("" if tensor.output else "const ") + _c_type(tensor.type) + "*")
+            yield Parameter(self.labels[tensor.name], ("" if tensor.output else "const ") + _c_type(tensor.type) + "*")
         for symbol in size_symbols(self.func):
             if symbol not in self.bound:
                 yield Parameter(symbol, "int64_t")
 
-    def _arguments(self) -> Iterator[str]:
+    def _token_parameters(self) -> Iterator[Parameter]:
+        words = set(re.findall(r"\w+", "\n".join(self.lines)))
+        yield from (parameter for parameter in (*self._parameters(), *self.flags) if parameter.name in words)
+
+    def _launch_arguments(self) -> Iterator[str]:
         sizes = size_symbols(self.func)
         for position, parameter in enumerate(self._parameters()):
             if parameter.name in sizes:
@@ -137,8 +146,8 @@ class KernelPrinter:
     def _op(self, op: Operation) -> None:
         match op:
             case ForSlotsOp():
-                self.names[op.induction] = self.scope.new("k", "int64_t")
-                with self.block(f"for k in range({op.extent.data}):"):
+                counter = self.names[op.induction] = self.scope.new("k", "int64_t")
+                with self.block(f"for {counter} in range({op.extent.data}):"):
                     self._ops(op.body.block)
             case SlotOp():
                 self.assign(op.result, "int64_t", f"{self.names[op.token]} * {op.topk.data} + {self.names[op.slot]}")
@@ -176,23 +185,22 @@ class KernelPrinter:
         name = f"stream_{self.names[buffer]}"
         if all(flag.name != name for flag in self.flags):
             self.flags.append(Parameter(name, "bint"))
-            rows = next(tensor.dims[0] for tensor in self.tensors if tensor.name == self.names[buffer])
-            size = f"H * {float_type(buffer).bytes}"
-            self.setup.append(f"{name} = {self.use('stream_pays')}({self.names[buffer]}, {rows}, {size})")
+            size = f"{self.dims[buffer][0]}, H * {float_type(buffer).bytes}"
+            self.setup.append(f"{name} = {self.use('stream_pays')}({self.names[buffer]}, {size})")
         return name
 
     def _next_row(self, op: LoadRowOp) -> None:
         """The address of the next slot's row; of this slot's where there is none to be loaded."""
         index = op.at.owner
         assert isinstance(index, LoadIndexOp)
-        dims = {tensor.name: tensor.dims for tensor in self.tensors}
         buffer, source, at = self.names[op.buffer], self.names[index.buffer], self.names[index.at]
-        slots = SLOTS if isinstance(index.at.owner, SlotOp) else dims[source][0]
-        here = self.names[op.at]
+        slots, here = self._count(index.buffer), self.names[op.at]
         next_index = self.scope.new(f"next_{op.at.name_hint or 'row'}", "int64_t")
         self.line(f"{next_index} = {source}[{at} + 1] if {at} + 1 < {slots} else {here}")
         pointer = self.scope.new(f"{buffer}_next", f"const {float_type(op.result).c}*")
-        self.line(f"{pointer} = {buffer} + ({next_index} if 0 <= {next_index} < {dims[buffer][0]} else {here}) * H")
+        self.line(
+            f"{pointer} = {buffer} + ({next_index} if 0 <= {next_index} < {self.dims[op.buffer][0]} else {here}) * H"
+        )
         self.next_rows[op.result] = pointer
 
     def _if(self, op: IfOp) -> None:
@@ -211,11 +219,13 @@ class KernelPrinter:
 
     def _zero_unnamed(self, op: ZeroUnnamedRowsOp) -> None:
         buffer, index = self.names[op.buffer], self.names[op.index]
-        dims = {tensor.name: tensor.dims for tensor in self.tensors}
-        slots = SLOTS if dims[index] == (SLOTS,) else " * ".join(dims[index])
-        size = f"H * {float_type(op.buffer).bytes}"
-        call = f"{self.use('zero_unnamed_rows')}({buffer}, {dims[buffer][0]}, {size}, {index}, {slots}, num_threads)"
+        rows = f"{buffer}, {self.dims[op.buffer][0]}, H * {float_type(op.buffer).bytes}"
+        call = f"{self.use('zero_unnamed_rows')}({rows}, {index}, {self._count(op.index)}, num_threads)"
         self.setup += [f"if {call} != 0:", "    return -1"]
+
+    def _count(self, buffer: SSAValue) -> str:
+        """Number of elements of a map."""
+        return " * ".join(self.dims[buffer])
 
 
 def _c_type(type_: object) -> str:

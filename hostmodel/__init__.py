@@ -1,0 +1,1 @@
+"""C++ headers of the host model, as package data."""

@@ -1,0 +1,81 @@
+"""Runs cases of both operators on the host model of the Ascend chips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..codegen.chips import DEFAULT_CHIP
+from ..codegen.generate import ascend_kernel
+from ..codegen.operators import OPERATORS, dtype_pairs, kernel_of, make_spec, program_mode
+from ..codegen.spec import KernelSpec
+from ..codegen.targets.ascendc.hostbuild import build_kernels
+from ..codegen.targets.ascendc.hostrun import PACKAGE, HostKernel, HostRun
+from .cases import Case
+from .compare import explain
+from .oracle import Array
+from .program_cases import program_inputs, public_outputs, spec_of
+
+__all__ = ["PROGRAMS", "built", "generic_kernels", "kernel_for", "problem", "run_case", "run_on_host_model"]
+
+PROGRAMS: tuple[str, ...] = tuple(
+    f"{name}__{mode.name}" for name, operator in OPERATORS.items() for mode in operator.modes if not mode.kernel
+)
+"""Every ``operator__mode`` with a kernel of its own."""
+
+
+def built(specs: Iterable[KernelSpec], chip: str = DEFAULT_CHIP) -> dict[str, HostKernel]:
+    """Kernels built together, by key."""
+    kernels = [ascend_kernel(spec, chip) for spec in dict.fromkeys(map(kernel_of, specs))]
+    library = build_kernels(kernels)
+    return {kernel.spec.key: HostKernel(library, kernel) for kernel in kernels}
+
+
+@cache
+def generic_kernels(program: str, chip: str = DEFAULT_CHIP) -> Mapping[str, HostKernel]:
+    """The kernels of any shape of one of PROGRAMS, every D and P, by key."""
+    mode = program_mode(program)
+    assert mode is not None, program
+    name = program.partition("__")[0]
+    return built((make_spec(name, mode.name, data, weight) for data, weight in dtype_pairs(mode)), chip)
+
+
+def kernel_for(case: Case, chip: str = DEFAULT_CHIP) -> HostKernel:
+    """The kernel of any shape that runs a case."""
+    spec = kernel_of(spec_of(case))
+    return generic_kernels(spec.program, chip)[spec.key]
+
+
+def run_case(kernel: HostKernel, case: Case, **options: Any) -> HostRun:
+    """One case on a built kernel; `options` as of `HostKernel.run`.
+
+    Without padding and capacity the indices are a permutation by contract, so the zero fill is left out,
+    as the host of a device would do.
+    """
+    arrays, sizes = program_inputs(case)
+    options.setdefault("every_row_named", not case.has_capacity)
+    return kernel.run(arrays, {"K": case.topk, "E": case.experts, **sizes}, **options)
+
+
+def problem(case: Case, run: HostRun) -> str | None:
+    """What is wrong with a run: the oracle's word, then the host model's; None where both are content."""
+    wrong = explain(*public_outputs(case, run.outputs), case.expected())
+    if wrong is not None:
+        return wrong
+    if not run.clean:
+        first = run.diagnostics[0]
+        place = f"{Path(first['file']).name}:{first['line']}"
+        return f"host model: {first['name']} at {place}: {first['message']}; mend: {first['mend']}"
+    return None
+
+
+def run_on_host_model(
+    case: Case, chip: str = DEFAULT_CHIP, entry: str = PACKAGE, seed: int = 0
+) -> tuple[Array, Array | None]:
+    """Outputs of a case; RuntimeError where the host model has anything to report."""
+    run = run_case(kernel_for(case, chip), case, entry=entry, seed=seed)
+    if not run.clean:
+        raise RuntimeError(str(problem(case, run)))
+    return public_outputs(case, run.outputs)
