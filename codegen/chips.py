@@ -94,6 +94,9 @@ ALIASES = {"a2": "ascend910b", "a3": "ascend910_93", "950": "ascend950", "ascend
 
 DEFAULT_CHIP = "ascend910b"
 
+FAMILIES = ("ascend910b", "ascend910_93", "ascend950")
+"""One chip of each product line."""
+
 UNABLE: dict[str, str] = {
     "ascend910": "has no DataCopyPad, so rows that are not a multiple of 32 bytes cannot be moved, and no bfloat16",
     "ascend910a": "has no DataCopyPad, so rows that are not a multiple of 32 bytes cannot be moved, and no bfloat16",

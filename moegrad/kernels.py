@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from operator import itemgetter
@@ -41,7 +42,9 @@ class Kernels(NamedTuple):
     sizes: Callable[[dict[str, int]], tuple[int, ...]]
 
 
-_loaded: dict[tuple[str, str, str, str], Kernels] = {}
+_loaded: dict[tuple[str, str, str, str, str], Kernels] = {}
+_only = ""
+"""The variant that `forced` asks for."""
 
 
 def find(op: Operator, mode: str, data: str, weight: str) -> Kernels:
@@ -50,7 +53,7 @@ def find(op: Operator, mode: str, data: str, weight: str) -> Kernels:
     ImportError when this build has none, RuntimeError or ValueError for a MOEGRAD_ISA that cannot be
     honoured.
     """
-    key = (op.name, mode, data, weight)
+    key = (op.name, mode, data, weight, _only)
     found = _loaded.get(key)
     if found is None:
         found = _loaded[key] = _load(op, op.kernels[mode] + "__" + "_".join(filter(None, (data, weight))))
@@ -92,13 +95,24 @@ def _tuple_getter(items: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
 
 def load_module(name: str) -> Any:
     """Import module `name` of the widest usable variant that has it."""
-    for variant in usable():
+    for variant in (_only,) if _only else usable():
         if name in compiled(variant):
             return importlib.import_module(f"{PACKAGE}.{variant}.{name}")
     raise ImportError(
         f"no compiled kernel {name} in this build of moegrad (variants: {', '.join(usable())}); "
         "build one with `pip install .` in a checkout"
     )
+
+
+@contextmanager
+def forced(variant: str) -> Iterator[None]:
+    """Runs the kernels of one variant only: for verification, which compares variants in one process."""
+    global _only
+    before, _only = _only, variant
+    try:
+        yield
+    finally:
+        _only = before
 
 
 @cache

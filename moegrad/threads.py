@@ -8,11 +8,14 @@ OpenMP threads does not survive a fork.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 SMALL = 1 << 20
 """Calls that touch fewer bytes than this use one thread: starting more costs what they would save."""
 
 _limit: tuple[int, str] | None = None
+_small = SMALL
 
 
 def limit() -> tuple[int, str]:
@@ -25,7 +28,19 @@ def limit() -> tuple[int, str]:
 
 def for_bytes(count: int) -> int:
     """Threads for a call that touches `count` bytes."""
-    return 1 if count < SMALL else limit()[0]
+    return 1 if count < _small else limit()[0]
+
+
+@contextmanager
+def forced(count: int) -> Iterator[None]:
+    """Uses `count` threads whatever the size of a call: for verification, which compares thread counts."""
+    global _limit, _small
+    before = _limit, _small
+    _limit, _small = (count, "forced"), 0
+    try:
+        yield
+    finally:
+        _limit, _small = before
 
 
 def _read_limit() -> tuple[int, str]:

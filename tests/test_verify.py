@@ -138,7 +138,7 @@ def test_progress_counts_every_case() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"targets": ["gpu"]}, "target: expected one of cython; got 'gpu'"),
+        ({"targets": ["gpu"]}, "target: expected one of cython, ascendc:.*; got 'gpu'"),
         ({"operator": "moe"}, "operator: expected one of .*, got 'moe'"),
         ({"mode": "plain", "weight": "f32"}, "nothing to verify: no mode has mode plain, P f32"),
         ({"targets": []}, "nothing to verify: no mode has a target"),
@@ -308,13 +308,13 @@ def test_a_crash_is_the_failure_of_its_case(crashers: Any, monkeypatch: pytest.M
 
 
 def test_an_exit_and_a_hang_are_failures_too(crashers: Any) -> None:
-    with Worker(seconds=3) as worker:
+    with Worker(seconds=15) as worker:
         left = worker.check(Target(crashers.leave), CASE, False)
         assert left.message == "ended with status 3: out of patience"
         start = time.monotonic()
         hung = worker.check(Target(crashers.hang), CASE, False)
-        assert hung.message == "no answer within 3 s"
-        assert time.monotonic() - start < 10
+        assert hung.message == "no answer within 15 s"
+        assert time.monotonic() - start < 30
         assert worker.check(Target(run_on_cpu), CASE, False) == check(Target(run_on_cpu), CASE, False)
 
 

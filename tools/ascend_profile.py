@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from ..codegen.operators import kernel_of, make_spec
-from .ascend import PROGRAMS, built, generic_kernels, run_case
+from .ascend import PROGRAMS, built, run_case
 from .cases import Case
-
-if TYPE_CHECKING:
-    from .targets import Combination
-
-FAMILIES = ("ascend910b", "ascend910_93", "ascend950")
-"""One chip of each product line: A2, A3 and 950."""
 
 TOKENS, TOPK, HIDDEN = 96, 8, 2048
 SHAPE = (TOKENS, TOPK, HIDDEN)
 """Of the profiled call: two tokens a core on the largest A2 bins."""
-
-
-def prepare_kernels(combination: Combination, chip: str) -> None:
-    """Builds the kernels of a combination's program for a chip; they stay in the cache on disk."""
-    spec = make_spec(combination.operator, combination.mode, combination.data, combination.weight or "")
-    generic_kernels(kernel_of(spec).program, chip)
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
-from unittest import mock
 
 import numpy as np
 
 from .. import _native, kernels, operators, threads
-from ..codegen.targets.ascendc.hostrun import LAUNCH
+from ..codegen.chips import FAMILIES
 from ..contract import FINALIZE_ROUTING_V2_GRAD, TOKEN_UNPERMUTE_GRAD
-from .ascend import run_on_host_model
-from .ascend_profile import FAMILIES, prepare_kernels
 from .cases import DTYPES, Case
 from .oracle import Array
 
@@ -104,9 +100,6 @@ _GUARD = 96
 _POISON = 0xA5
 """What outputs and guards hold beforehand. A result that was not written shows it."""
 
-_loaded: dict[str, Any] = {}
-"""Variant -> the kernels that the run time has loaded for it."""
-
 
 @lru_cache(maxsize=1)
 def _arguments(case: Case) -> dict[str, Any]:
@@ -137,7 +130,7 @@ def run_guarded(case: Case, variant: str, count: int) -> Outputs:
         weights = arguments["scales" if case.is_finalize else "probs"]
         weight_buffer, weight = _guarded(weights.shape, DTYPES[case.weight_dtype])
         buffers.append(weight_buffer)
-    with _forced(variant, count):
+    with kernels.forced(variant), threads.forced(count):
         _FUNCTIONS[case.operator](**arguments, out=(row, weight))
     for name, buffer in zip(("row_grad", "weight_grad"), buffers, strict=False):
         if (np.concatenate([buffer[:_GUARD], buffer[-_GUARD:]]) != _POISON).any():
@@ -150,17 +143,6 @@ def _guarded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array
     size = int(np.prod(shape)) * dtype.itemsize
     buffer = np.full(size + 2 * _GUARD, _POISON, np.uint8)
     return buffer, buffer[_GUARD : _GUARD + size].view(dtype).reshape(shape)
-
-
-@contextmanager
-def _forced(variant: str, count: int) -> Iterator[None]:
-    """Within it the run time uses one variant and `count` threads, however small the work."""
-    loaded = _loaded.setdefault(variant, {})
-    with (
-        mock.patch.multiple(kernels, usable=lambda: (variant,), _loaded=loaded),
-        mock.patch.object(threads, "for_bytes", return_value=count),
-    ):
-        yield
 
 
 def cpu_variants() -> dict[str, Runner]:
@@ -192,19 +174,35 @@ def _kernels(combination: Combination) -> kernels.Kernels:
     return kernels.find(op, combination.mode, combination.data, combination.weight or "")
 
 
-def ascend_variants(chip: str) -> dict[str, Runner]:
-    """The other entry of the same kernel, and another interleaving of cores and pipes."""
+def run_on_npu(case: Case, chip: str, entry: str = "", seed: int = 0) -> Outputs:
+    """A generated Ascend C kernel on the host model; what the model reports is an error."""
+    from .ascend import run_on_host_model  # the compiler is loaded only where it is needed
+
+    return run_on_host_model(case, chip, entry, seed)
+
+
+def npu_variants(chip: str) -> dict[str, Runner]:
+    """The direct-launch entry of the same kernel, and another interleaving of cores and pipes."""
     return {
-        "launch": partial(run_on_host_model, chip=chip, entry=LAUNCH),
-        "interleaving": partial(run_on_host_model, chip=chip, seed=1),
+        "launch": partial(run_on_npu, chip=chip, entry="_launch"),
+        "interleaving": partial(run_on_npu, chip=chip, seed=1),
     }
+
+
+def build_for_npu(combination: Combination, chip: str) -> None:
+    """Builds the kernels of a combination's program for a chip; they stay in the cache on disk."""
+    from ..codegen.operators import kernel_of, make_spec
+    from .ascend import generic_kernels
+
+    spec = make_spec(combination.operator, combination.mode, combination.data, combination.weight or "")
+    generic_kernels(kernel_of(spec).program, chip)
 
 
 TARGETS: dict[str, Target] = {"cython": Target(run_on_cpu, cpu_variants, cpu_shapes)} | {
     f"ascendc:{chip}": Target(
-        partial(run_on_host_model, chip=chip),
-        partial(ascend_variants, chip),
-        prepare=partial(prepare_kernels, chip=chip),
+        partial(run_on_npu, chip=chip),
+        partial(npu_variants, chip),
+        prepare=partial(build_for_npu, chip=chip),
     )
     for chip in FAMILIES
 }

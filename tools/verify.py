@@ -18,7 +18,7 @@ from .checking import check
 from .isolation import Worker
 from .results import VerifyReport, summarise
 from .tables import render
-from .targets import TARGETS, Combination, Target
+from .targets import TARGETS, Combination, Target, nothing_to_prepare
 
 __all__ = ["TARGETS", "Target", "VerifyReport", "render", "verify", "verify_on"]
 
@@ -71,8 +71,9 @@ def verify(
         run = stack.enter_context(Worker()).check if isolate else check
         for name, combination, cases, shaped in plan:
             text = f"{name} {combination.operator} {combination.mode}"
-            tell(done, total, f"{text}: building")
-            TARGETS[name].prepare(combination)
+            if TARGETS[name].prepare is not nothing_to_prepare:
+                tell(done, total, f"{text}: building")
+                TARGETS[name].prepare(combination)
             outcomes = []
             for case in cases:
                 outcomes.append(run(TARGETS[name], case, variants))

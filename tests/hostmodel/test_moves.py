@@ -278,3 +278,11 @@ def test_scalar_store_and_block_store_in_one_line(moves: Library, seed: int) -> 
     for apart, names in ((1, {"gm-line-shared"}), (14, {"gm-line-shared"}), (16, set())):
         result = moves.run("mixed_line", put(x), out(y, partial=True), tiling=words(apart), blocks=2, seed=seed)
         assert result.names == names
+
+
+def test_an_allocated_buffer_holds_nothing_of_the_round_before(moves: Library) -> None:
+    x = np.arange(128, dtype=np.float32)
+    for full, names in ((1, set()), (0, {"ub-uninitialised-read"})):
+        y = np.zeros(128, np.float32)
+        assert moves.run("stale_buffer", put(x), out(y), tiling=words(full)).names == names
+        assert np.array_equal(y, x + 1) is bool(full)

@@ -388,3 +388,27 @@ void mixed_line(GM_ADDR x, GM_ADDR y, int32_t apart)
     }
 }
 MOEGRAD_HOSTMODEL_KERNEL(mixed_line)
+
+// Two rounds through one queue buffer; unless `full`, the second loads half of what it computes on.
+void stale_buffer(GM_ADDR x, GM_ADDR y, int32_t full)
+{
+    TPipe pipe;
+    TQue<TPosition::VECIN, 1> in_queue;
+    TQue<TPosition::VECOUT, 1> out_queue;
+    pipe.InitBuffer(in_queue, 1, 256);
+    pipe.InitBuffer(out_queue, 1, 256);
+    for (int32_t round = 0; round < 2; ++round) {
+        LocalTensor<float> in = in_queue.AllocTensor<float>();
+        DataCopy(in, Global<float>(x)[64 * round], round == 0 || full != 0 ? 64 : 32);
+        in_queue.EnQue(in);
+        in = in_queue.DeQue<float>();
+        LocalTensor<float> out = out_queue.AllocTensor<float>();
+        Adds(out, in, 1.0f, 64);
+        out_queue.EnQue(out);
+        in_queue.FreeTensor(in);
+        out = out_queue.DeQue<float>();
+        DataCopy(Global<float>(y)[64 * round], out, 64);
+        out_queue.FreeTensor(out);
+    }
+}
+MOEGRAD_HOSTMODEL_KERNEL(stale_buffer)
