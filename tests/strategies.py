@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
+
 from moegrad.tools.cases import DROPS, DTYPES, MODES, VALUES, Case
 
 __all__ = ["cases"]

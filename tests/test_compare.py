@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from moegrad.tools.compare import (
     accumulator_interval,
     error_bound,

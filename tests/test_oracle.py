@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
+
 from moegrad.tools.cases import Case, enumerate_cases, is_self_inverse
 from moegrad.tools.compare import explain
 from moegrad.tools.oracle import (

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from moegrad.tools.cases import DTYPES, Case, enumerate_cases
-from moegrad.tools.compare import explain
 
 import moegrad
+from moegrad.tools.cases import DTYPES, Case, enumerate_cases
+from moegrad.tools.compare import explain
 
 CASES = list(enumerate_cases(cases_per_combination=16, seed=4))
 
