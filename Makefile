@@ -15,6 +15,7 @@ test: $(VENV)/.installed
 
 test-all: $(VENV)/.installed
 	tests/install_tools.sh
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(VENV)/bin/pytest
 
 lint: $(VENV)/.installed .lint/moegrad
@@ -28,7 +29,7 @@ format: $(VENV)/.installed
 	$(VENV)/bin/ruff check --fix .
 
 # The rooms as one package, for mypy, which does not follow setuptools' mapping.
-.lint/moegrad: Makefile
+.lint/moegrad: Makefile $(wildcard moegrad/*)
 	rm -rf .lint && mkdir -p .lint/moegrad
 	for path in moegrad/*; do ln -s ../../$$path .lint/moegrad/; done
 	for room in codegen templates generated cpu hostmodel tools; do ln -s ../../$$room .lint/moegrad/; done
@@ -38,7 +39,7 @@ $(VENV)/.installed: $(KERNEL_SOURCES)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,report]'
 	touch $@
 
-$(DEMO_VENV)/.installed: $(KERNEL_SOURCES) $(wildcard moegrad/*.py tools/*)
+$(DEMO_VENV)/.installed: $(KERNEL_SOURCES) $(wildcard moegrad/*.py tools/* templates/*/* generated/*/* hostmodel/include/*/*)
 	$(PYTHON) -m venv $(DEMO_VENV)
 	$(DEMO_VENV)/bin/pip install --quiet --disable-pip-version-check '.[compiler,report]'
 	touch $@

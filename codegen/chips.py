@@ -11,23 +11,23 @@ from dataclasses import dataclass
 
 from .errors import SpecError
 
-MOVES = "moves between global memory and UB"
-"""DataCopyPad, on the element types of rows, weights and indices."""
-
-ARITHMETIC = "Add, Sub, Mul, Muls"
-REDUCTION = "WholeReduceSum"
-CASTS = "Cast to and from fp32"
+MOVE, REDUCTION, CAST = "DataCopyPad", "WholeReduceSum", "Cast"
+"""Interfaces that the plan asks for; the printers ask for each one they issue."""
 
 _ALL = ("f16", "bf16", "f32")
 
 _SUPPORT_2201: Mapping[str, tuple[str, ...]] = {
-    MOVES: (*_ALL, "i32"),
-    ARITHMETIC: ("f16", "f32"),
+    MOVE: (*_ALL, "i32"),
+    "DataCopy": (*_ALL, "i32"),
+    CAST: ("f16", "bf16"),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Muls"), ("f16", "f32")),
     REDUCTION: ("f16", "f32"),
-    CASTS: ("f16", "bf16"),
 }
 
-_SUPPORT_3510: Mapping[str, tuple[str, ...]] = {**_SUPPORT_2201, ARITHMETIC: _ALL}
+_SUPPORT_3510: Mapping[str, tuple[str, ...]] = {
+    **_SUPPORT_2201,
+    **dict.fromkeys(("Add", "Sub", "Mul", "Muls"), _ALL),
+}
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,14 @@ class Chip:
     arch: int
     """``__NPU_ARCH__``"""
     supports: Mapping[str, tuple[str, ...]]
-    """Interface -> tags of the element types it takes."""
-    topk_limit: int = 512
-    """Slots a token that the operator pages allow."""
+    """Interface -> tags of the element types it takes; of Cast, the type that is cast from or to fp32."""
+    topk_limit: int | None
+    """Slots a token that the operator pages allow; None where they set no limit, so that UB alone does."""
 
     @property
     def plan_bytes(self) -> int:
         """Unified Buffer that a plan may use."""
         return self.ub_bytes - self.reserved_bytes
-
-    @property
-    def compiler_flag(self) -> str:
-        """``dav-2201`` or ``dav-3510``: value of ``--npu-arch``."""
-        return f"dav-{self.arch}"
 
     @property
     def vector_barriers(self) -> bool:
@@ -68,11 +63,11 @@ class Chip:
 
 
 def _chip(name: str, products: str, cores: int) -> Chip:
-    return Chip(name, products, cores, 196352, 8192, 2201, _SUPPORT_2201)
+    return Chip(name, products, cores, 196352, 8192, 2201, _SUPPORT_2201, 512)
 
 
 def _chip_950(name: str, products: str, cores: int) -> Chip:
-    return Chip(name, products, cores, 253952, 0, 3510, _SUPPORT_3510)
+    return Chip(name, products, cores, 253952, 0, 3510, _SUPPORT_3510, None)
 
 
 CHIPS: dict[str, Chip] = {
@@ -119,6 +114,6 @@ def chip(name: str) -> Chip:
 
 def require(chip_: Chip, interface: str, tag: str) -> None:
     """SpecError where an interface of the chip does not take an element type."""
-    if tag not in chip_.supports[interface]:
-        known = ", ".join(chip_.supports[interface])
+    known = ", ".join(chip_.supports.get(interface, ("none",)))
+    if tag not in chip_.supports.get(interface, ()):
         raise SpecError(f"chip: {chip_.name}: {interface}: expected an element type of {known}, got {tag}")

@@ -27,6 +27,11 @@ class DType:
     mlir: Attribute
     """Builtin MLIR type."""
 
+    @property
+    def narrow(self) -> bool:
+        """Whether it is widened to fp32 before anything is computed."""
+        return self.bytes < F32.bytes
+
 
 DTYPES: dict[str, DType] = {
     "f16": DType("f16", "float16", 2, "uint16_t", "half", Float16Type()),
@@ -35,6 +40,26 @@ DTYPES: dict[str, DType] = {
 }
 
 F32 = DTYPES["f32"]
+
+
+@dataclass(frozen=True)
+class Storage:
+    """An element type as memory holds it: a float type, an index or a byte."""
+
+    tag: str
+    numpy: str
+    bytes: int
+    ascendc: str
+    narrow: bool = False
+    """Whether it is a float that is widened to fp32."""
+
+
+STORAGE: dict[str, Storage] = {
+    **{tag: Storage(tag, row.numpy, row.bytes, row.ascendc, row.narrow) for tag, row in DTYPES.items()},
+    "i32": Storage("i32", "int32", 4, "int32_t"),
+    "u8": Storage("u8", "uint8", 1, "uint8_t"),
+}
+"""Tag -> element type: those of the table, i32 of indices, u8 of marks."""
 
 ALIASES = {"float16": "f16", "half": "f16", "fp16": "f16", "bfloat16": "bf16", "float32": "f32", "fp32": "f32"}
 
@@ -50,3 +75,9 @@ def dtype(name: str) -> DType:
 def from_mlir(type_: Attribute) -> DType | None:
     """The table row of a builtin MLIR float type, or None where the table has none."""
     return next((row for row in DTYPES.values() if row.mlir == type_), None)
+
+
+def storage(type_: Attribute) -> Storage:
+    """The element type of a tensor of a lowered program: a float of the table, or else an index."""
+    row = from_mlir(type_)
+    return STORAGE[row.tag if row else "i32"]

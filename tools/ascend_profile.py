@@ -1,4 +1,4 @@
-"""The Ascend kernels on the host model as `moegrad verify` sees them: chips, builds ahead, and counters."""
+"""Counters of the Ascend kernels on the host model, beside the least traffic that each mode needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from ..codegen.operators import kernel_of, make_spec
+from ..codegen.operators import kernel_of, make_spec, program_mode
+from ..codegen.targets.ascendc.hostrun import HostRun
 from .ascend import PROGRAMS, built, run_case
 from .cases import Case
 
@@ -20,13 +21,15 @@ SHAPE = (TOKENS, TOPK, HIDDEN)
 class Profile:
     """Counters of one kernel's run on the host model."""
 
+    mode: str
     kernel: str
-    counters: dict[str, float]
-    pipes: dict[str, float]
-    """Modelled microseconds of each pipe, of the busiest core."""
-    ratio: float
-    """Bytes of rows that moved over the least: one read a token, one read and one written a slot."""
-    account: str
+    figures: dict[str, float]
+    """Bytes, transfers, instructions, events and modelled microseconds of each pipe, by name."""
+
+    @classmethod
+    def of(cls, mode: str, kernel: str, run: HostRun) -> Profile:
+        """The figures of a run."""
+        return cls(mode, kernel, {name.replace("_", " "): float(value) for name, value in run.profile().items()})
 
 
 def profiles(chip: str) -> list[Profile]:
@@ -35,46 +38,35 @@ def profiles(chip: str) -> list[Profile]:
     for program in PROGRAMS:
         operator, _, mode = program.partition("__")
         case = _case(operator, mode)
-        weight = case.weight_dtype or ""
-        spec = make_spec(operator, mode, case.data_dtype, weight, 0 if case.is_padded else TOPK, HIDDEN)
+        spec = make_spec(operator, mode, "bf16", case.weight_dtype or "", 0 if case.is_padded else TOPK, HIDDEN)
         kernel = built([spec], chip)[kernel_of(spec).key]
-        run = run_case(kernel, case)
-        pipes = {name: float(time) for name, time in run.report["time"].items() if isinstance(time, int | float)}
-        found.append(Profile(spec.key, run.counters, pipes, run.traffic.ratio, run.traffic.text()))
+        found.append(Profile.of(mode, spec.key, run_case(kernel, case)))
     return found
 
 
 def _case(operator: str, mode: str) -> Case:
     """Dropless, random rows; padded modes with as many rows as the others have slots."""
-    weight = "f32" if mode in ("padded_probs", "scales", "scales_bias") else None
-    capacity = TOKENS if operator == "token_unpermute_grad" else 0
+    known = program_mode(f"{operator}__{mode}")
+    assert known is not None
+    weight = "f32" if known.weighted else None
+    capacity = TOKENS if known.per_row else 0
     return Case(operator, mode, "bf16", weight, TOKENS, TOPK, HIDDEN, experts=TOPK, capacity=capacity)
 
 
 def render(chip: str, found: list[Profile], console: Console, shape: tuple[int, int, int] = SHAPE) -> None:
-    """The counters as a table, and the account of bytes below it."""
+    """The counters, one kernel a column."""
     table = Table(box=None, padding=(0, 1), title="{} on the host model: T={} K={} H={}".format(chip, *shape))
-    table.add_column("program", no_wrap=True)
-    for column in ("rows", "MB in", "out", "mean B", "repeats", "scalars", "barriers", "us"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for each in found:
-        c = each.counters
-        table.add_row(
-            each.kernel.split("__")[1],
-            f"{each.ratio:.2f}",
-            f"{c['gm_bytes_in'] / 1e6:.1f}",
-            f"{c['gm_bytes_out'] / 1e6:.1f}",
-            f"{(c['gm_bytes_in'] + c['gm_bytes_out']) / (c['transfers_in'] + c['transfers_out']):.0f}",
-            f"{c['vector_repeats']:.0f}",
-            f"{c['scalar_gm_reads'] + c['scalar_ub_reads']:.0f}",
-            f"{c['barriers']:.0f}",
-            f"{each.pipes['bound_us']:.1f}",
-        )
+    table.add_column("")
+    for profile in found:
+        table.add_column(profile.mode, justify="right", no_wrap=True)
+    for name in found[0].figures:
+        table.add_row(name, *(_number(profile.figures.get(name, 0.0)) for profile in found))
     console.print(table)
     console.print(
-        "rows: bytes of rows that moved over the least (a token's row once, a row in and a row out for each slot). "
-        "MB in and out of global memory; mean B: size of a transfer. scalars: values that the scalar unit read. "
-        "us: modelled time of the busiest pipe."
+        "least row bytes: a token's row once, a row in and a row out for each slot; ratio: row bytes over them. "
+        "us: modelled from documented rates; bound is the time that global memory takes for all bytes."
     )
-    for each in found:
-        console.print(f"{each.kernel}: {each.account}", soft_wrap=True)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() and value >= 10 else f"{value:.3f}"

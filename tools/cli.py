@@ -34,7 +34,7 @@ from ..codegen.writer import FileWriter
 from .commands import register
 from .sources import Source, resolve
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 console = Console()
 
 
@@ -57,8 +57,32 @@ DataOption = Annotated[str, typer.Option("--dtype", "-d", help="dtype D of the r
 WeightOption = Annotated[str, typer.Option("--weight-dtype", "-p", help="dtype P of the weights; D where not given")]
 TopkOption = Annotated[int, typer.Option("--topk", "-k", min=0, help="slots a token; 0 leaves it to the run time")]
 HiddenOption = Annotated[int, typer.Option("--hidden", "-H", min=0, help="elements a row; 0 leaves it to the run time")]
-ChipOption = Annotated[str, typer.Option("--chip", help="Ascend chip, such as ascend910b, ascend910_93, ascend950")]
+ChipOption = Annotated[str, typer.Option("--chip", help="for ascendc: ascend910b, ascend910_93, ascend950, ...")]
 TargetOption = Annotated[Target, typer.Option("--target", "-t", help="what to generate for")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """Kernels for the backward pass of MoE routing: compile, verify and measure them."""
+
+
+def checked_chip(chip: str, target: Target) -> str:
+    """Name of the chip for the Ascend target, refused by name where it cannot run kernels; empty for others."""
+    if target is Target.ascendc:
+        return known_chip(chip or DEFAULT_CHIP).name
+    if chip:
+        raise SpecError(f"--chip: the target {target.value} has no chips, got {chip!r}")
+    return ""
 
 
 @app.command()
@@ -94,16 +118,14 @@ def ir(
     topk: TopkOption = 0,
     hidden: HiddenOption = 0,
     target: TargetOption = Target.cython,
-    chip: ChipOption = DEFAULT_CHIP,
+    chip: ChipOption = "",
     after: Annotated[str, typer.Option("--after", help="the pass to stop after; `program` for none")] = "",
     generic: Annotated[bool, typer.Option("--generic", help="the generic form, for other MLIR tools")] = False,
 ) -> None:
     """Print a program, as written or after a pass."""
     found = resolve(source, mode, dtype, weight_dtype, topk, hidden)
-    if after == "program":
-        program = found.program
-    else:
-        program = lower(found.program, found.spec, target.value, after, chip if target is Target.ascendc else "")
+    chip = checked_chip(chip, target)
+    program = found.program if after == "program" else lower(found.program, found.spec, target.value, after, chip)
     if PLAN in function(program).attributes:
         print("".join(f"// {line}\n" for line in plan_table(program).splitlines()), end="")
     print(program_text(program, generic), end="")
@@ -122,7 +144,7 @@ def generate(
     target: Annotated[
         Target | None, typer.Option("--target", "-t", help="cython; for the reference set every target")
     ] = None,
-    chip: ChipOption = DEFAULT_CHIP,
+    chip: ChipOption = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="folder; the reference set has its own")] = None,
     check: Annotated[bool, typer.Option("--check", help="write nothing; exit 1 where files are not fresh")] = False,
 ) -> None:
@@ -131,13 +153,16 @@ def generate(
         set_ = "reference"
     if sum(map(bool, (source, model, set_))) != 1:
         raise SpecError("generate: give one of an operator or file, --model, --set")
+    if not source and (mode or weight_dtype or topk or hidden):
+        raise SpecError("generate: --mode, --weight-dtype, --topk and --hidden are for one operator or file")
     found = resolve(source, mode, dtype, weight_dtype, topk, hidden) if source else None
     targets = [target or Target.cython] if target or set_ != "reference" else list(Target)
     writers = []
     for each in targets:
         folder = out or (reference_folder(each) if set_ == "reference" else Path("kernels"))
         writers.append(FileWriter(folder, OWNED[each]))
-        for path, text in _texts(found, model, set_, each, chip).items():
+        each_chip = checked_chip(chip, each) if len(targets) == 1 else DEFAULT_CHIP
+        for path, text in _texts(found, model, set_, each, each_chip).items():
             writers[-1].add(path, text)
     if check:
         _check(writers, whole=bool(set_))
@@ -206,9 +231,10 @@ def build(
     isa: Annotated[str, typer.Option("--isa", help="baseline, avx2 or avx512")] = "baseline",
     native: Annotated[bool, typer.Option("--native", help="tune for this machine's processor only")] = False,
     target: TargetOption = Target.cython,
-    chip: ChipOption = DEFAULT_CHIP,
+    chip: ChipOption = "",
 ) -> None:
     """Compile kernels: to extension modules that import without moegrad, or to a library for the host model."""
+    chip = checked_chip(chip, target)
     if target is Target.ascendc:
         wanted = [resolve(source, mode, dtype, weight_dtype, topk, hidden) for source in sources]
         kernels = [emit_kernel(each.program, each.spec, each.command, chip) for each in wanted]
@@ -241,17 +267,11 @@ def build(
 @app.command()
 def hostmodel(
     cflags: Annotated[bool, typer.Option("--cflags", help="print the flags for g++")] = False,
-    chip: ChipOption = DEFAULT_CHIP,
+    chip: ChipOption = "",
 ) -> None:
     """How to compile a kernel of your own against the host model; docs/hostmodel.md has the rest."""
-    flags = f"{USER_FLAGS} -DMOEGRAD_CHIP={known_chip(chip).name} -I{include_dir()}"
+    flags = f"{USER_FLAGS} -DMOEGRAD_CHIP={known_chip(chip or DEFAULT_CHIP).name} -I{include_dir()}"
     print(flags if cflags else f"g++ {flags} kernel.cpp -o kernel && ./kernel")
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    print(__version__)
 
 
 register(app)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json as json_module
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +13,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from ..codegen.dtypes import dtype as dtype_row
 from ..codegen.errors import SpecError
 from ..codegen.models import model
+from .ascend_profile import Profile
 
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="write a self-contained page here")]
 JsonOption = Annotated[
@@ -53,13 +57,12 @@ def verify(
         seed=seed,
         operator=operator,
         mode=mode,
-        data=dtype,
-        weight=weight_dtype,
+        data=dtype and dtype_row(dtype).tag,
+        weight=weight_dtype and dtype_row(weight_dtype).tag,
     )
     render(report, console)
-    if profile:
-        _profile(targets_named(target), console)
-    _write_json(json, report.to_json())
+    found = _profile(targets_named(target), console) if profile else {}
+    _write_json(json, _with_profiles(report.to_json(), found))
     if html is not None:
         write_report(html, report)
         console.print(f"wrote {html}", soft_wrap=True)
@@ -91,8 +94,9 @@ def bench(
     shapes = [(tokens, *_shape(text)) for text in shape or ["8,4096", "8,7168", "2,4096"]]
     modes, dtypes = mode or list(benchmark.MODES), dtype or ["f32", "bf16", "f16"]
     _known("--mode", modes, benchmark.MODES)
-    _known("--dtype", [*dtypes, *(weight_dtype or [])], ("f32", "bf16", "f16"))
-    settings = benchmark.settings(modes, dtypes, weight_dtype or [""], shapes)
+    data = [dtype_row(name).tag for name in dtypes]
+    weights = [dtype_row(name).tag for name in weight_dtype or []] or [""]
+    settings = benchmark.settings(modes, data, weights, shapes)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("measuring", total=len(settings))
         report = benchmark.run(settings, repeats, peers, lambda label: bar.update(task, advance=1, description=label))
@@ -123,20 +127,32 @@ def doctor() -> None:
     findings = examine()
     table = Table("", "toolchain", "enables", "found")
     for finding in findings:
-        mark = "ok" if finding.found else "MISSING" if finding.needed == "required" else "-"
+        mark = "ok" if finding.found else "MISSING" if finding.required else "-"
         table.add_row(mark, finding.name, finding.enables, finding.found or "not found")
     Console().print(table)
-    if any(finding.needed == "required" and not finding.found for finding in findings):
+    if any(finding.required and not finding.found for finding in findings):
         raise typer.Exit(1)
 
 
-def _profile(targets: tuple[str, ...], console: Console) -> None:
+def _profile(targets: tuple[str, ...], console: Console) -> dict[str, list[Profile]]:
+    """Prints the counters of each Ascend target; chip -> its profiles."""
     from .ascend_profile import profiles, render
 
-    for target in targets:
-        name, _, chip = target.partition(":")
-        if name == "ascendc":
-            render(chip, profiles(chip), console)
+    chips = [chip for name, _, chip in (target.partition(":") for target in targets) if name == "ascendc"]
+    if not chips:
+        raise SpecError(f"--profile: counters are for the target ascendc; got {', '.join(targets)}")
+    found = {chip: profiles(chip) for chip in chips}
+    for chip, each in found.items():
+        render(chip, each, console)
+    return found
+
+
+def _with_profiles(report: str, found: dict[str, list[Profile]]) -> str:
+    """The JSON report, with the counters of each chip under ``profiles`` where there are any."""
+    if not found:
+        return report
+    profiles = {chip: [asdict(profile) for profile in each] for chip, each in found.items()}
+    return json_module.dumps(json_module.loads(report) | {"profiles": profiles}, indent=1) + "\n"
 
 
 def _shape(text: str) -> tuple[int, int]:

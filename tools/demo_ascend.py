@@ -42,19 +42,12 @@ def show_ascend(console: Console, model: Model) -> bool:
         "No device is here, so the kernel runs on the host model: the Ascend C interface as C++ headers, with separate "
         "pipes that finish out of order, poisoned memory and every rule of the interface checked. Its counters:"
     )
-    profile = Profile(spec.key, run.counters, _times(run.report), run.traffic.ratio, run.traffic.text())
-    render(DEFAULT_CHIP, [profile], console, (TOKENS, model.topk, model.hidden))
+    render(DEFAULT_CHIP, [Profile.of(MODE, spec.key, run)], console, (TOKENS, model.topk, model.hidden))
     if wrong is None:
         console.print("[green]It agrees with the oracle, and the host model has nothing to report.[/]\n")
     else:
         console.print(f"[bold red]{escape(wrong)}[/]\n")
     return wrong is None
-
-
-def _times(report: dict[str, object]) -> dict[str, float]:
-    times = report["time"]
-    assert isinstance(times, dict)
-    return {name: float(value) for name, value in times.items() if isinstance(value, int | float)}
 
 
 def _method(text: str) -> str:

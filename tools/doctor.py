@@ -20,8 +20,7 @@ class Finding:
     enables: str
     found: str
     """Version or place; empty where it is missing."""
-    needed: str = "optional"
-    """``required``, or ``optional``."""
+    required: bool
 
 
 def _program(*names: str, version: str = "--version") -> str:
@@ -61,7 +60,7 @@ def _openmp() -> str:
 
 
 def _variants() -> str:
-    from moegrad import _native
+    from .. import _native
 
     return ", ".join(_native.cpu_variants())
 
@@ -71,23 +70,28 @@ def _toolkit() -> str:
     return home if home and Path(home).is_dir() else ""
 
 
-_LOOKED_FOR: tuple[tuple[str, str, Callable[[], str], str], ...] = (
-    ("C compiler", "compiling Cython kernels", lambda: _program(os.environ.get("CC", "cc"), "gcc"), "required"),
-    ("Python headers", "compiling Cython kernels", _headers, "required"),
-    ("OpenMP", "kernels on several threads", _openmp, "required"),
-    ("xdsl", "the compiler", lambda: _package("xdsl"), "required"),
-    ("cython", "the CPU target", lambda: _package("cython"), "required"),
-    ("jinja2", "templates, the HTML report", lambda: _package("jinja2"), "required"),
-    ("CPU variants", "instruction sets this processor runs", _variants, "required"),
-    ("C++ compiler", "Ascend C kernels on the host model", lambda: _program(os.environ.get("CXX", "c++"), "g++"), ""),
-    ("mlir-opt", "tests of the generic form", lambda: _program("mlir-opt", "mlir-opt-19"), ""),
-    ("Ascend toolkit", "building for a device (ASCEND_HOME_PATH)", _toolkit, ""),
-    ("torch", "tests of the DLPack path", lambda: _package("torch"), ""),
-    ("numba", "a peer in benchmarks", lambda: _package("numba"), ""),
-    ("matplotlib", "plots", lambda: _package("matplotlib"), ""),
+_LOOKED_FOR: tuple[tuple[str, str, Callable[[], str], bool], ...] = (
+    ("C compiler", "compiling Cython kernels", lambda: _program(os.environ.get("CC", "cc"), "gcc"), True),
+    ("Python headers", "compiling Cython kernels", _headers, True),
+    ("OpenMP", "kernels on several threads", _openmp, True),
+    ("xdsl", "the compiler", lambda: _package("xdsl"), True),
+    ("cython", "the CPU target", lambda: _package("cython"), True),
+    ("jinja2", "templates, the HTML report", lambda: _package("jinja2"), True),
+    ("CPU variants", "instruction sets this processor runs", _variants, True),
+    (
+        "C++ compiler",
+        "Ascend C kernels on the host model",
+        lambda: _program(os.environ.get("CXX", "c++"), "g++"),
+        False,
+    ),
+    ("mlir-opt", "tests of the generic form", lambda: _program("mlir-opt", "mlir-opt-19"), False),
+    ("Ascend toolkit", "building for a device (ASCEND_HOME_PATH)", _toolkit, False),
+    ("torch", "tests of the DLPack path", lambda: _package("torch"), False),
+    ("numba", "a peer in benchmarks", lambda: _package("numba"), False),
+    ("matplotlib", "plots", lambda: _package("matplotlib"), False),
 )
 
 
 def examine() -> list[Finding]:
     """Everything that was looked for, required things first."""
-    return [Finding(name, enables, look(), needed or "optional") for name, enables, look, needed in _LOOKED_FOR]
+    return [Finding(name, enables, look(), required) for name, enables, look, required in _LOOKED_FOR]

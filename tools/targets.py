@@ -54,8 +54,8 @@ def no_variants() -> dict[str, Runner]:
     return {}
 
 
-def no_shapes(_combination: Combination) -> tuple[tuple[int, int], ...]:
-    """For targets that are not specialised."""
+def no_shapes(_combination: Combination) -> tuple[tuple[int, ...], ...]:
+    """For targets that the generated cases are enough for."""
     return ()
 
 
@@ -70,8 +70,8 @@ class Target:
     run: Runner
     variants: Callable[[], Mapping[str, Runner]] = no_variants
     """Further ways to compute the same, by name. Their outputs must have the bits that `run` gives."""
-    shapes: Callable[[Combination], tuple[tuple[int, int], ...]] = no_shapes
-    """The (K, H) that the target has kernels of their own for."""
+    shapes: Callable[[Combination], tuple[tuple[int, ...], ...]] = no_shapes
+    """Further (K, H), or (K, H, R), to run a case of: shapes of specialised kernels, limits of the target."""
     prepare: Callable[[Combination], None] = nothing_to_prepare
     """Builds what the cases of a combination need, before the first of them runs."""
 
@@ -174,33 +174,43 @@ def _kernels(combination: Combination) -> kernels.Kernels:
     return kernels.find(op, combination.mode, combination.data, combination.weight or "")
 
 
-def run_on_npu(case: Case, chip: str, entry: str = "", seed: int = 0) -> Outputs:
-    """A generated Ascend C kernel on the host model; what the model reports is an error."""
+def run_on_npu(case: Case, chip: str, entry: str = "", seed: int = 0, auto_sync: bool = False) -> Outputs:
+    """A generated Ascend C kernel on the host model; what the model reports is an error.
+
+    Nothing is synchronised that the kernel does not synchronise itself, unless `auto_sync` says so, and the
+    Unified Buffer is the smaller one that leaves out reserved bytes. A case runs on one core, on three, or on all.
+    """
     from .ascend import run_on_host_model  # the compiler is loaded only where it is needed
 
-    return run_on_host_model(case, chip, entry, seed)
+    return run_on_host_model(case, chip, entry, seed, auto_sync)
 
 
 def npu_variants(chip: str) -> dict[str, Runner]:
-    """The direct-launch entry of the same kernel, and another interleaving of cores and pipes."""
+    """The direct-launch entry of the same kernel, another interleaving, and with automatic synchronisation."""
     return {
         "launch": partial(run_on_npu, chip=chip, entry="_launch"),
         "interleaving": partial(run_on_npu, chip=chip, seed=1),
+        "auto-sync": partial(run_on_npu, chip=chip, auto_sync=True),
     }
 
 
-def npu_shapes(combination: Combination) -> tuple[tuple[int, int], ...]:
-    """(K, H) at the limit of topK, which generated cases do not reach; a long row in padded modes."""
-    return ((1, 4097),) if combination.mode.startswith("padded") else ((511, 33), (512, 40))
+def npu_shapes(combination: Combination) -> tuple[tuple[int, ...], ...]:
+    """(K, H, R) that generated cases do not reach: the limit of topK, rows larger than the Unified Buffer, more
+    tokens than a block or a group has, and the shape of the specialised kernels."""
+    if combination.mode.startswith("padded"):
+        return ((4, 16385, 2), (4, 50001, 1), (4, 17, 400), (4, 2880, 12))
+    return ((511, 33, 2), (512, 40, 3), (2, 16385, 2), (1, 50001, 2), (8, 17, 330), (2, 100, 150), (4, 2880, 12))
 
 
 def build_for_npu(combination: Combination, chip: str) -> None:
     """Builds the kernels of a combination's program for a chip; they stay in the cache on disk."""
     from ..codegen.operators import kernel_of, make_spec
-    from .ascend import generic_kernels
+    from .ascend import generic_kernels, specialised_kernels
 
     spec = make_spec(combination.operator, combination.mode, combination.data, combination.weight or "")
-    generic_kernels(kernel_of(spec).program, chip)
+    program = kernel_of(spec).program
+    generic_kernels(program, chip)
+    specialised_kernels(program, chip)
 
 
 TARGETS: dict[str, Target] = {"cython": Target(run_on_cpu, cpu_variants, cpu_shapes)} | {

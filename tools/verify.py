@@ -53,7 +53,8 @@ def verify(
         cases_per_combination: enumerated cases of each operator x mode x D x P.
         seed: of the cases.
         operator, mode, data, weight: keep one of each; None keeps all.
-        model_shapes: add one case for each shape that the target has specialised kernels for.
+        model_shapes: add one case for each further shape that the target asks for, such as those that it
+            has specialised kernels for.
         variants: also compare the bits of every variant that the machine runs.
         isolate: check in a child process, so that a crash is the failure of one case. Without it, a
             target's functions need not be importable.
@@ -135,8 +136,9 @@ def _plan(targets: Sequence[str], count: int, seed: int, filters: _Filters, mode
 
 
 def _model_cases(target: Target, combination: Combination, seed: int) -> Iterator[Case]:
-    """One case for each shape that the target has a kernel of its own for."""
-    for topk, hidden in target.shapes(combination):
+    """One case for each shape that the target asks for."""
+    for shape in target.shapes(combination):
+        topk, hidden, tokens = (*shape, _TOKENS)[:3]
         yield from enumerate_cases(
             combination.operator,
             combination.mode,
@@ -144,7 +146,7 @@ def _model_cases(target: Target, combination: Combination, seed: int) -> Iterato
             combination.weight,
             topks=(_PADDED_TOPK if combination.mode.startswith("padded") else topk,),
             hiddens=(hidden,),
-            tokens=(_TOKENS,),
+            tokens=(tokens,),
             cases_per_combination=1,
             seed=zlib.crc32(f"{seed}/{topk}/{hidden}".encode()),
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -201,18 +200,3 @@ def argument_number(value: SSAValue) -> int:
     """Position of a buffer among the arguments of the function."""
     assert isinstance(value, BlockArgument)
     return value.index
-
-
-def camel(name: str) -> str:
-    """``grad_expanded_x`` as ``gradExpandedX``."""
-    head, *rest = [part for part in re.split(r"[^0-9A-Za-z]+", name) if part]
-    return head[0].lower() + head[1:] + "".join(part[0].upper() + part[1:] for part in rest)
-
-
-def unique(name: str, taken: Sequence[str]) -> str:
-    """`name`, or with the first number from 2 that is free."""
-    number, found = 1, name
-    while found in taken:
-        number += 1
-        found = f"{name}{number}"
-    return found

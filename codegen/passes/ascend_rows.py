@@ -17,7 +17,8 @@ from ..dialect.types import element
 from ..dtypes import from_mlir
 from ..errors import LoweringError
 from ..signature import Tensor
-from .ascend_loops import Leaf, Loops, Stage, argument_number, camel, computes_row, is_row, is_void_dot, loads, unique
+from .ascend_loops import Leaf, Loops, Stage, argument_number, computes_row, is_row, is_void_dot, loads
+from .ascend_names import KernelNames, camel, out_name, unique
 from .ub_plan import CALC, CONSTANT, IN, OUT, ROW, SLOT, THROUGH, TOKEN, Buffer
 
 UB, COPY = "ub", "copy"
@@ -35,8 +36,9 @@ def tag_of(value: SSAValue) -> str:
 class RowPlacer:
     """Annotates the row operations of a program; afterwards `buffers` has what they live in."""
 
-    def __init__(self, loops: Loops, tensors: list[Tensor]):
+    def __init__(self, loops: Loops, tensors: list[Tensor], names: KernelNames):
         self.loops = loops
+        self.names = names
         self.tensors = tensors
         self.buffers: dict[str, Buffer] = {}
         self.queues: dict[tuple[SSAValue, SSAValue, str], str] = {}
@@ -69,7 +71,8 @@ class RowPlacer:
         computed = any(computes_row(user) for user in users)
         kind, suffix = (IN, "In") if computed else (THROUGH, "Through")
         holds = f"rows of {tensor.name}" + ("" if computed else ", loaded and stored as they are")
-        name = self._add(camel(tensor.name) + suffix, kind, self._extent(stage.level), tag_of(buffer), 2, holds)
+        stem = self.names.tensors[argument_number(buffer)]
+        name = self._add(stem + suffix, kind, self._extent(stage.level), tag_of(buffer), 2, holds)
         for op in found:
             _mark(op, name)
 
@@ -107,9 +110,8 @@ class RowPlacer:
         if key not in self.queues:
             tensor = self.tensors[argument_number(op.buffer)]
             holds = f"rows of {tensor.name} to store"
-            self.queues[key] = self._add(
-                camel(tensor.name) + "Out", OUT, self._extent(level), tag_of(op.buffer), 2, holds
-            )
+            name = out_name(self.names.tensors[argument_number(op.buffer)])
+            self.queues[key] = self._add(name, OUT, self._extent(level), tag_of(op.buffer), 2, holds)
         return self.queues[key]
 
     def _zeros(self, op: ZeroOp) -> str:
@@ -148,7 +150,7 @@ class RowPlacer:
         result = op.results[0]
         tag = "f32" if isinstance(op, RowDotOp) else tag_of(result)
         if stage.level == "token" and not isinstance(op, RowDotOp):
-            hint = camel(result.name_hint or "row")
+            hint = self.names.new(camel(result.name_hint or "row"), self.buffers)
             _mark(op, self._add(hint, CALC, TOKEN, tag, 1, f"{hint} of the tokens of a group, for all their slots"))
             return
         for operand in dying:

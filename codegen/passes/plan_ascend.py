@@ -6,7 +6,7 @@ on, and the function gets the plan: chip, sizes and the buffers with their 32-by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
-from ..chips import ARITHMETIC, CASTS, DEFAULT_CHIP, MOVES, REDUCTION, Chip, chip, require
+from ..chips import CAST, DEFAULT_CHIP, MOVE, REDUCTION, Chip, chip, require
 from ..dialect.slot import LoadIndexOp, LoadScalarOp, StoreRowOp, StoreScalarOp, ZeroUnnamedRowsOp
 from ..dialect.tensor import RowDotOp
 from ..errors import LoweringError
@@ -26,14 +26,13 @@ from .ascend_loops import (
     Loops,
     argument_number,
     block_reads,
-    camel,
     is_void_dot,
     read_loops,
     reads_sums,
     sink_to_uses,
     sum_source,
-    unique,
 )
+from .ascend_names import KernelNames, block_name, camel, out_name, part_name, sums_name, widened_name
 from .ascend_rows import UB, RowPlacer, place_of, tag_of
 from .ub_plan import (
     BLOCK,
@@ -41,7 +40,6 @@ from .ub_plan import (
     BLOCK_OUT,
     BYTES,
     CALC,
-    CONSTANT,
     Buffer,
     Coefficients,
     Placed,
@@ -94,10 +92,10 @@ class PlanAscendPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         func = function(op)
         target = chip(self.chip)
-        loops, tensors = read_loops(func), signature(func)
+        loops, tensors, names = read_loops(func), signature(func), KernelNames.of(func)
         bound = bound_sizes(func)
         topk = 1 if loops.slots is None else bound.get(TOPK, 0)
-        if topk > target.topk_limit:
+        if target.topk_limit is not None and topk > target.topk_limit:
             raise LoweringError(
                 f"plan-ascend: topk: {target.name} takes 1 to {target.topk_limit} slots a token, got {topk}"
             )
@@ -105,16 +103,16 @@ class PlanAscendPass(ModulePass):
             for leaf in stage.leaves:
                 sink_to_uses(leaf)
         loops = read_loops(func)
-        placer = RowPlacer(loops, tensors)
+        placer = RowPlacer(loops, tensors, names)
         placer.run()
         _check_types(target, placer)
-        own = _annotate(func, loops, tensors)
+        own = _annotate(func, loops, names, placer.buffers)
         rows = [*placer.buffers.values()]
         flight = max((b.element_bytes for b in rows if b.kind != CALC and b.extent != ub_plan.ROW), default=2)
         plan = AscendPlan(target, self.ub_bytes or target.plan_bytes, False, reads_sums(loops), None, (), flight)
         for tiled in (False,) if plan.whole else (False, True):
-            sums = [part for store in _scalar_stores(loops) for part in _sum_buffers(store, tensors, tiled)]
-            placed = [*_blocks(loops, tensors), *rows, *_once(sums), *own, *_fill_buffers(func)]
+            sums = [part for store in _scalar_stores(loops) for part in _sum_buffers(store, tensors, names, tiled)]
+            placed = [*_blocks(loops, tensors, names), *rows, *_once(sums), *own, *_fill_buffers(func)]
             plan = replace(plan, tiled=tiled, buffers=tuple(_within_events(placed)))
             solved = _solve(plan, topk, bound.get(HIDDEN, 0), func.sym_name.data)
             if solved is not None and (tiled or solved.tiles == 1):
@@ -140,18 +138,16 @@ def _solve(plan: AscendPlan, topk: int, hidden: int, key: str) -> Sizes | None:
     return sizes
 
 
-def _blocks(loops: Loops, tensors: Sequence[Tensor]) -> list[Buffer]:
+def _blocks(loops: Loops, tensors: Sequence[Tensor], names: KernelNames) -> list[Buffer]:
     """Indices and weights of a block of tokens, the weights widened where they are narrow."""
     found: list[Buffer] = []
     for value, level in block_reads(loops):
-        tensor = tensors[argument_number(value)]
+        tensor, stem = tensors[argument_number(value)], names.tensors[argument_number(value)]
         extent = BLOCK if level == "slot" else ub_plan.BLOCK_TOKENS
-        names = [buffer.name for buffer in found]
         tag = tag_of(value) if _is_float(value) else "i32"
-        base = unique(block_name(tensor), names)
-        found.append(Buffer(base, BLOCK_IN, extent, tag, 1, f"{tensor.name} of a block of tokens"))
-        if tag in ("f16", "bf16"):
-            found.append(Buffer(widened_name(tensor), CALC, extent, "f32", 1, f"{tensor.name} of a block, widened"))
+        found.append(Buffer(block_name(stem), BLOCK_IN, extent, tag, 1, f"{tensor.name} of a block of tokens"))
+        if found[-1].narrow:
+            found.append(Buffer(widened_name(stem), CALC, extent, "f32", 1, f"{tensor.name} of a block, widened"))
     return found
 
 
@@ -159,35 +155,18 @@ def _is_float(value: SSAValue) -> bool:
     return any(isinstance(use.operation, LoadScalarOp) for use in value.uses)
 
 
-def block_name(tensor: Tensor) -> str:
-    """Buffer of the elements of a tensor for a block of tokens."""
-    return camel(tensor.name) + "Block"
-
-
-def widened_name(tensor: Tensor) -> str:
-    """Buffer of the same, as fp32."""
-    return camel(tensor.name) + "F32"
-
-
-def sums_name(tensor: Tensor) -> str:
-    """Buffer of the fp32 sums of an output of one value a slot."""
-    return camel(tensor.name) + "Sums"
-
-
 def _scalar_stores(loops: Loops) -> list[StoreScalarOp]:
     return [op for stage in loops.stages for op in stage.ops if isinstance(op, StoreScalarOp)]
 
 
-def _sum_buffers(store: StoreScalarOp, tensors: Sequence[Tensor], tiled: bool) -> list[Buffer]:
-    tensor = tensors[argument_number(store.buffer)]
+def _sum_buffers(store: StoreScalarOp, tensors: Sequence[Tensor], names: KernelNames, tiled: bool) -> list[Buffer]:
+    tensor, stem = tensors[argument_number(store.buffer)], names.tensors[argument_number(store.buffer)]
     tag = tag_of(store.buffer)
-    extent = BLOCK
-    base = camel(tensor.name)
-    found = [Buffer(f"{base}Out", BLOCK_OUT, extent, tag, 1, f"{tensor.name} of a block of tokens, to store")]
-    if tag != "f32":
-        found.append(Buffer(f"{base}Sums", CALC, extent, "f32", 1, f"fp32 sums of {tensor.name}"))
+    found = [Buffer(out_name(stem), BLOCK_OUT, BLOCK, tag, 1, f"{tensor.name} of a block of tokens, to store")]
+    if found[-1].narrow:
+        found.append(Buffer(sums_name(stem), CALC, BLOCK, "f32", 1, f"fp32 sums of {tensor.name}"))
     if tiled:
-        found.append(Buffer(f"{base}Part", CALC, extent, "f32", 1, f"sums of {tensor.name} over one part of the rows"))
+        found.append(Buffer(part_name(stem), CALC, BLOCK, "f32", 1, f"sums of {tensor.name} over one part of the rows"))
     return found
 
 
@@ -219,31 +198,30 @@ def _check_types(target: Chip, placer: RowPlacer) -> None:
     """Every interface that the kernel will call takes the element types it is called with."""
     for buffer in placer.buffers.values():
         if buffer.is_queue:
-            require(target, MOVES, buffer.tag)
-            if buffer.kind != ub_plan.THROUGH and buffer.tag != "f32":
-                require(target, CASTS, buffer.tag)
-    require(target, MOVES, "i32")
-    for interface in (ARITHMETIC, REDUCTION):
-        require(target, interface, "f32")
+            require(target, MOVE, buffer.tag)
+            if buffer.kind != ub_plan.THROUGH and buffer.narrow:
+                require(target, CAST, buffer.tag)
+    require(target, MOVE, "i32")
+    require(target, REDUCTION, "f32")
 
 
-def _annotate(func: FuncOp, loops: Loops, tensors: Sequence[Tensor]) -> list[Buffer]:
+def _annotate(func: FuncOp, loops: Loops, names: KernelNames, placed: Iterable[str]) -> list[Buffer]:
     """Names the buffers of elements, sums and fills; returns those of sums that are not stored."""
     for op in loops.tokens.walk():
         if isinstance(op, LoadIndexOp | LoadScalarOp):
-            op.attributes[UB] = StringAttr(block_name(tensors[argument_number(op.buffer)]))
+            op.attributes[UB] = StringAttr(block_name(names.tensors[argument_number(op.buffer)]))
     for store in _scalar_stores(loops):
         dot = sum_source(store)
         if dot is not None and not is_void_dot(dot):
-            _name_sum(dot, sums_name(tensors[argument_number(store.buffer)]))
-    own = _own_sums(loops)
+            _name_sum(dot, sums_name(names.tensors[argument_number(store.buffer)]))
+    own = _own_sums(loops, names, placed)
     for fill in [op for op in func.body.block.ops if isinstance(op, ZeroUnnamedRowsOp)]:
         stores = [op for op in loops.tokens.walk() if isinstance(op, StoreRowOp) and op.buffer is fill.buffer]
         fill.attributes[UB] = StringAttr(place_of(stores[0]))
     return own
 
 
-def _own_sums(loops: Loops) -> list[Buffer]:
+def _own_sums(loops: Loops, names: KernelNames, placed: Iterable[str]) -> list[Buffer]:
     """Buffers of the sums that only scale rows."""
     own: list[Buffer] = []
     for stage in loops.stages:
@@ -252,7 +230,8 @@ def _own_sums(loops: Loops) -> list[Buffer]:
             raise LoweringError("plan-ascend: no form for a sum of a token in a program with several slots a token")
         for dot in dots:
             if SUM not in dot.attributes:
-                name = unique(f"{camel(dot.result.name_hint or 'dot')}Sums", [buffer.name for buffer in own])
+                hint = sums_name(camel(dot.result.name_hint or "dot"))
+                name = names.new(hint, [*placed, *(buffer.name for buffer in own)])
                 _name_sum(dot, name)
                 own.append(Buffer(name, CALC, BLOCK, "f32", 1, "sums that scale rows"))
     return own
@@ -332,6 +311,3 @@ def plan_table(module: ModuleOp) -> str:
     if plan.sizes is not None:
         return ub_plan.table(ub_plan.place(plan.buffers, plan.sizes, topk), plan.ub_bytes)
     return "\n".join(f"{b.count} x {ub_plan.formula(b):<38} {b.tag:<5} {b.name:<24} {b.holds}" for b in plan.buffers)
-
-
-__all__ = ["CONSTANT", "MAP_ROWS", "PLAN", "SUM", "AscendPlan", "PlanAscendPass", "plan_table", "read_plan"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..dtypes import STORAGE
 from ..errors import LoweringError
 
 BLOCK_BYTES = 32
@@ -75,7 +76,12 @@ class Buffer:
     @property
     def element_bytes(self) -> int:
         """Bytes of one element."""
-        return {"f16": 2, "bf16": 2, "f32": 4, "i32": 4, "u8": 1}[self.tag]
+        return STORAGE[self.tag].bytes
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it holds floats that are widened before anything is computed."""
+        return STORAGE[self.tag].narrow
 
     @property
     def position(self) -> str:

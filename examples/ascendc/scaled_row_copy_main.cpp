@@ -1,4 +1,9 @@
 // Runs scaled_row_copy on the host model, on several seeds, and checks it bit by bit.
+//
+//     g++ $(moegrad hostmodel --cflags) scaled_row_copy_main.cpp -o scaled_row_copy && ./scaled_row_copy
+//
+// In a checkout that is not installed, from this folder: g++ -std=c++17 -O1 -fwrapv -ffp-contract=off
+// -DMOEGRAD_CHIP=ascend910b -I ../../hostmodel/include scaled_row_copy_main.cpp -o scaled_row_copy
 #include <cstdio>
 #include <vector>
 

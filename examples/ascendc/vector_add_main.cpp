@@ -1,4 +1,9 @@
-// Runs vector_add on the host model and checks it: g++ -std=c++17 -O1 -I <hostmodel>/include vector_add_main.cpp
+// Runs vector_add on the host model and checks it.
+//
+//     g++ $(moegrad hostmodel --cflags) vector_add_main.cpp -o vector_add && ./vector_add
+//
+// In a checkout that is not installed, from this folder: g++ -std=c++17 -O1 -fwrapv -ffp-contract=off
+// -DMOEGRAD_CHIP=ascend910b -I ../../hostmodel/include vector_add_main.cpp -o vector_add
 #include <cstdio>
 #include <vector>
 

@@ -144,7 +144,6 @@ private:
         CopyRowIn(scalesBlock, scalesGm[blockFirst * topk], tokensInBlock * topk);
         Sync<AscendC::HardEvent::MTE2_S>();
         gradScalesSums = gradScalesOut.AllocTensor<float>();
-        AscendC::PipeBarrier<PIPE_V>();
         AscendC::Duplicate(gradScalesSums, 0.0f, static_cast<int32_t>(tokensInBlock * topk));
     }
 
@@ -333,19 +332,30 @@ private:
         }
     }
 
-    // The sum of `elements` products, which it overwrites: the upper half joins the lower one, with exact
-    // lengths, until one repeat can reduce what is left. About log2(elements) roundings reach a product.
+    // The sum of `elements` products, which it overwrites: the upper half joins the lower one, with exact lengths,
+    // until 4096 are left; then each 64 become one, behind the lower half, and those one again. A product is
+    // rounded about log2(elements) times.
     __aicore__ inline void SumRow(const AscendC::LocalTensor<float>& sum, const AscendC::LocalTensor<float>& products,
                                   int32_t elements)
     {
-        while (elements > 64) {
-            const int32_t half = (elements + 15) / 16 * 8;  // the upper half starts at a multiple of 32 bytes
-            AscendC::PipeBarrier<PIPE_V>();
-            AscendC::Add(products, products, products[half], elements - half);
-            elements = half;
+        int32_t start = 0;
+        if (elements > 64) {
+            do {
+                start = (elements + 127) / 128 * 64;  // the lower half is whole repeats, the upper one no longer
+                AscendC::PipeBarrier<PIPE_V>();
+                AscendC::Add(products, products, products[start], elements - start);
+                elements = start;
+            } while (elements > 4096);
+            if (elements > 64) {
+                AscendC::PipeBarrier<PIPE_V>();
+                elements /= 64;
+                AscendC::WholeReduceSum<float>(products[start], products, 64, elements, 1, 1, 8);
+            } else {
+                start = 0;
+            }
         }
         AscendC::PipeBarrier<PIPE_V>();
-        AscendC::WholeReduceSum<float>(sum, products, elements, 1, 1, 1, 8);
+        AscendC::WholeReduceSum<float>(sum, products[start], elements, 1, 1, 1, 8);
     }
 
     static __aicore__ inline int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }

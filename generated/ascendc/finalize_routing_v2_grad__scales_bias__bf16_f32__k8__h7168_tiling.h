@@ -32,7 +32,6 @@ struct Sizes {
     int64_t E;  // experts
 };
 
-constexpr int64_t TOPK_LIMIT = 512;
 constexpr int64_t UB_BYTES = 157696;  // of Unified Buffer that the kernel takes
 
 static_assert(sizeof(TilingData) == 10 * sizeof(int64_t), "tiling data has no padding");

@@ -30,7 +30,6 @@ struct Sizes {
     int64_t M;  // rows of the permuted side
 };
 
-constexpr int64_t TOPK_LIMIT = 512;
 constexpr int64_t UB_BYTES = 63488;  // of Unified Buffer that the kernel takes
 
 static_assert(sizeof(TilingData) == 9 * sizeof(int64_t), "tiling data has no padding");

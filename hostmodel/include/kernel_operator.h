@@ -8,6 +8,7 @@
 #include "moegrad_hostmodel/functions.h"
 #include "moegrad_hostmodel/fused.h"
 #include "moegrad_hostmodel/helpers.h"
+#include "moegrad_hostmodel/intrinsics.h"
 #include "moegrad_hostmodel/reduce_all.h"
 #include "moegrad_hostmodel/select.h"
 #include "moegrad_hostmodel/state.h"

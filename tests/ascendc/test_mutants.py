@@ -23,9 +23,10 @@ PAD: dict[str, Any] = {"drop_pad_mode": 1, "experts": 4, "drop": "some"}
 SCALES = Case(FINALIZE, "scales", "bf16", "bf16", 9, 3, 100, capacity=9, **PAD)
 LIMITED = Case(FINALIZE, "scales", "bf16", "bf16", 9, 3, 100, active_num=20, drop="some")
 TILED = Case(FINALIZE, "scales", "f32", "f32", 3, 2, 16385)
+RAGGED = Case(FINALIZE, "scales", "bf16", "bf16", 9, 3, 300)
 PLAIN = Case(FINALIZE, "plain", "f32", None, 40, 2, 7, capacity=30, **PAD)
 PADDED = Case("token_unpermute_grad", "padded", "bf16", None, 9, 1, 33, experts=2, capacity=9, drop="some")
-CASES = (SCALES, LIMITED, TILED, PLAIN, PADDED)
+CASES = (SCALES, LIMITED, TILED, RAGGED, PLAIN, PADDED)
 
 MUTANTS = {
     "no event before compute": (
@@ -60,8 +61,15 @@ MUTANTS = {
     "one row too many": (LIMITED, "row < M;", "row <= M;", "gm-out-of-range"),
     "a tile too long": (TILED, "Min(tile, hidden - column)", "tile", "gm-out-of-range"),
     "a tile too few": (TILED, "column < hidden; column += tile", "column + tile < hidden; column += tile", "row_grad"),
-    "a sum that drops its tail": (TILED, "elements - half);", "elements - half - 1);", "weight_grad"),
-    "a sum that reads past the row": (SCALES, "products, elements, 1, 1, 1, 8", "products, 64, 1, 1, 1, 8", ""),
+    "a sum that drops its tail": (TILED, "elements - start);", "elements - start - 1);", "weight_grad"),
+    "a sum that reads past the row": (RAGGED, "products[start], elements, 1, 1", "products[start], 64, 1, 1", ""),
+    "a reduction that drops the last repeat": (
+        TILED,
+        "products, 64, elements, 1",
+        "products, 64, elements - 1, 1",
+        "weight_grad",
+    ),
+    "a lower half that is too short": (RAGGED, "(elements + 127) / 128", "elements / 128", "weight_grad"),
     "parts of a sum not joined": (
         TILED,
         "AscendC::Add(gradScalesSums, gradScalesSums, gradScalesPart",
@@ -89,13 +97,17 @@ MUTANTS = {
 def mutant(number: int, case: Case, old: str, new: str) -> AscendKernel:
     """The kernel of a case with one replacement in its class, under a name of its own."""
     kernel = ascend_kernel(kernel_of(spec_of(case)))
+    text = kernel.files[f"{kernel.source.key}.h"]
+    assert old in text, f"there is no {old!r} in {kernel.source.key}.h"
+    return with_class(kernel, text.replace(old, new), f"m{number}")
+
+
+def with_class(kernel: AscendKernel, class_text: str, suffix: str) -> AscendKernel:
+    """The kernel with another text of its class, under a name of its own."""
     key, symbol = kernel.source.key, kernel.source.symbol
-    source = replace(kernel.source, key=f"{key}_m{number}", symbol=f"{symbol}_m{number}")
+    source = replace(kernel.source, key=f"{key}_{suffix}", symbol=f"{symbol}_{suffix}")
     files = {}
-    for name, text in kernel.files.items():
-        if name == f"{key}.h":
-            assert old in text, f"there is no {old!r} in {name}"
-            text = text.replace(old, new)
+    for name, text in (kernel.files | {f"{key}.h": class_text}).items():
         text = text.replace(symbol, source.symbol).replace(symbol.upper(), source.symbol.upper())
         files[name.replace(key, source.key)] = text.replace(key, source.key)
     return replace(kernel, source=source, files=files)

@@ -15,9 +15,10 @@ from moegrad.codegen.generate import ASCEND_FILES, ascend_files, ascend_kernel
 from moegrad.codegen.rendering import template_text
 from moegrad.codegen.sets import reference_set
 from moegrad.codegen.spec import KernelSpec
-from moegrad.codegen.targets.ascendc.emit import TEMPLATES
+from moegrad.codegen.targets.ascendc.emit import HOSTRUN, TEMPLATES
 from moegrad.codegen.targets.ascendc.hostbuild import build_kernels
 from moegrad.codegen.targets.ascendc.hostrun import LAUNCH, PACKAGE, HostKernel
+from moegrad.codegen.targets.ascendc.plan import SOLVER
 from moegrad.codegen.writer import FileWriter
 from moegrad.tools.ascend import problem, run_case
 from moegrad.tools.cases import Case
@@ -30,7 +31,7 @@ INTERFACES = {
     *("DataCopyExtParams", "DataCopyPadExtParams", "GetBlockIdx", "GetTPipePtr", "GlobalTensor", "HardEvent"),
     *("LocalTensor", "RoundMode", "SetFlag", "TBuf", "TPipe", "TPosition", "TQue", "TQueBind", "WaitFlag"),
 }
-"""All that kernels use of the Ascend C interface; each is in section C or B of the facts."""
+"""All that kernels use of the Ascend C interface; all of it public vector interface, on 2201 and 3510."""
 
 
 def text_of(key: str) -> str:
@@ -79,11 +80,10 @@ def test_no_pipe_is_drained(key: str) -> None:
     assert "KERNEL_TYPE_AIV_ONLY" in package
 
 
-@pytest.mark.parametrize("name", TEMPLATES.values())
+@pytest.mark.parametrize("name", [*TEMPLATES.values(), HOSTRUN, SOLVER])
 def test_templates_only_lay_out(name: str) -> None:
-    lines = template_text(name).splitlines()
-    control = [line for line in lines if "{%" in line]
-    assert len(control) < 0.12 * len(lines)
+    """No loop and no condition: a template has placeholders, and what fills them is made in Python."""
+    assert "{%" not in template_text(name)
 
 
 def test_the_tiling_header_needs_no_toolkit() -> None:
@@ -120,6 +120,14 @@ def test_a_reference_kernel_is_right_and_moves_the_least(key: str, drop: str) ->
         assert run.counters["scalar_gm_reads"] == 0
         assert run.counters["barriers_all"] == 0
         assert run.profile()["ratio"] == 1.0
+
+
+def test_a_slot_costs_seven_barriers_at_a_hidden_size_of_7168() -> None:
+    """Four between its instructions and three in its sum; one more for each token (docs/ascendc.md, Limits)."""
+    spec = SPECS["finalize_routing_v2_grad__scales__bf16_f32__k8__h7168"]
+    case = case_of(spec, "none")
+    run = run_case(built()[spec.key], case)
+    assert run.counters["barriers"] == case.tokens * (8 * 7 + 1)
 
 
 def test_a_kernel_planned_for_an_a2_runs_on_a_950() -> None:

@@ -1,4 +1,7 @@
-"""Shapes at the edges: long, ragged, many and dropped rows, no tokens, many cores (field cases 13, 15, 21)."""
+"""Shapes at the edges: long, ragged, many and dropped rows, no tokens, many cores.
+
+Field cases 13, 15 and 21 stand in docs/field-cases.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The Unified Buffer plan: alignment, budget, rows in flight, and its twin in the tiling function."""
+"""The Unified Buffer plan: alignment, budget, rows in flight, its twin in the tiling function.
+
+Field case 14 stands in docs/field-cases.md.
+"""
 
 from __future__ import annotations
 
@@ -139,8 +142,8 @@ def test_the_tiling_function_solves_as_the_pass_does(program: str) -> None:
 @pytest.mark.parametrize(
     ("sizes", "cores", "message"),
     [
-        ({"K": 0}, 4, "topk: expected 1 to 512"),
-        ({"K": 513}, 4, "topk: expected 1 to 512"),
+        ({"K": 0}, 4, "topk: ascend910b takes 1 to 512 slots a token"),
+        ({"K": 513}, 4, "topk: ascend910b takes 1 to 512 slots a token"),
         ({"H": 0}, 4, r"hidden: expected 1 to 2\*\*29"),
         ({"M": -1}, 4, "M: expected a size that is not negative"),
         ({"N": 7}, 4, r"N: expected R \* topk slots"),

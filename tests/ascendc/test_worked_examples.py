@@ -1,4 +1,4 @@
-"""The worked examples of operators.md and the field cases 1 to 10, on the device kernels."""
+"""The operators' worked examples and the field cases 1 to 10 (docs/field-cases.md), on the device kernels."""
 
 from __future__ import annotations
 

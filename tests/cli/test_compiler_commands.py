@@ -80,7 +80,7 @@ def listing(folder: Path) -> list[str]:
 
 
 def test_version(moegrad: Moegrad) -> None:
-    assert moegrad("version") == Result(0, f"{__version__}\n", "")
+    assert moegrad("--version") == Result(0, f"{__version__}\n", "")
 
 
 def test_ops_lists_what_exists(moegrad: Moegrad) -> None:

@@ -158,8 +158,11 @@ class Library:
 
 # Which kernel files each chip's library holds: all of them for the first, what differs for the other.
 CONTENTS = {
-    "ascend910b": ("rows_a", "rows_b", "numerics", "reductions", "moves", "chips", "orders", "handwritten"),
-    "ascend950": ("reductions", "chips"),
+    "ascend910b": (
+        *("rows_buffers", "rows_events", "rows_memory", "rows_vector", "rows_cores"),
+        *("numerics", "reductions", "moves", "chips", "orders", "handwritten", "tutorial"),
+    ),
+    "ascend950": ("reductions", "chips", "tutorial"),
 }
 
 
@@ -186,7 +189,7 @@ class Compiler:
             # One translation unit, each file in a namespace of its own: the model's code is compiled once.
             files = "".join(f'namespace {name} {{\n#include "{KERNELS}/{name}.cpp"\n}}\n' for name in CONTENTS[chip])
             source, target = folder / "kernels.cpp", folder / "kernels.so"
-            source.write_text(f'#include "kernel_operator.h"\n{files}')
+            source.write_text(f'#include "kernel_operator.h"\n#include "{KERNELS}/common.h"\n{files}')
             flags = [*FLAGS, *SHARED, f"-DMOEGRAD_CHIP={chip}", f"-I{folder}", f"-I{INCLUDE}"]
             subprocess.run(["g++", *flags, str(source), "-o", str(target)], check=True, timeout=300)
             self._libraries[chip] = Library(target)

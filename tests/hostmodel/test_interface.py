@@ -14,13 +14,13 @@ N = 1024
 
 
 @pytest.fixture(scope="module")
-def rows_a(compiler: Compiler) -> Library:
+def rows(compiler: Compiler) -> Library:
     return compiler.library()
 
 
-def test_report_is_complete(rows_a: Library) -> None:
+def test_report_is_complete(rows: Library) -> None:
     y = np.zeros(N, np.float32)
-    report = rows_a.run("no_mte2_v_faulty", put(np.ones(N, np.float32)), out(y), seed=3).report
+    report = rows.run("no_mte2_v_faulty", put(np.ones(N, np.float32)), out(y), seed=3).report
     assert report["kernel"] == "no_mte2_v_faulty"
     assert (report["chip"], report["arch"], report["block_count"], report["seed"]) == ("ascend910b", 2201, 1, 3)
     assert (report["saturate"], report["auto_sync"], report["strict_ub"]) == (False, True, False)
@@ -29,9 +29,9 @@ def test_report_is_complete(rows_a: Library) -> None:
     assert finding["count"] == N * 4 // 32
 
 
-def test_counters_and_modelled_time(rows_a: Library) -> None:
+def test_counters_and_modelled_time(rows: Library) -> None:
     y = np.zeros(N, np.float32)
-    result = rows_a.run("no_mte3_v_mended", put(np.ones(N, np.float32)), out(y))
+    result = rows.run("no_mte3_v_mended", put(np.ones(N, np.float32)), out(y))
     counters = result.counters
     assert (counters["gm_bytes_in"], counters["gm_bytes_out"]) == (N * 4, N * 4)
     assert (counters["transfers_in"], counters["mean_bytes_in"]) == (2, N * 2)
@@ -44,24 +44,24 @@ def test_counters_and_modelled_time(rows_a: Library) -> None:
     assert time["bound_us"] == pytest.approx(max(time["vector_us"], time["mte2_us"] + time["mte3_us"]))
 
 
-def test_scalar_accesses_and_automatic_flags_are_counted(rows_a: Library) -> None:
+def test_scalar_accesses_and_automatic_flags_are_counted(rows: Library) -> None:
     y = np.zeros(N, np.float32)
-    counters = rows_a.run("scalar_touch_faulty", put(np.ones(N, np.float32)), out(y)).counters
+    counters = rows.run("scalar_touch_faulty", put(np.ones(N, np.float32)), out(y)).counters
     assert (counters["scalar_ub_reads"], counters["scalar_ub_writes"]) == (1, 1)
     assert counters["auto_syncs"] >= 2
 
 
 @pytest.mark.parametrize("blocks", [0, 65536])
-def test_block_count_out_of_range_is_a_bad_launch(rows_a: Library, blocks: int) -> None:
+def test_block_count_out_of_range_is_a_bad_launch(rows: Library, blocks: int) -> None:
     y = np.zeros(N, np.float32)
-    result = rows_a.run("no_mte2_v_mended", put(np.ones(N, np.float32)), out(y), blocks=blocks)
+    result = rows.run("no_mte2_v_mended", put(np.ones(N, np.float32)), out(y), blocks=blocks)
     assert (result.status, result.names) == (2, {"kernel-arguments"})
 
 
-def test_wrong_number_of_arrays_is_a_bad_launch(rows_a: Library) -> None:
+def test_wrong_number_of_arrays_is_a_bad_launch(rows: Library) -> None:
     y = np.zeros(N, np.float32)
     for arguments in ((out(y),) * 3, ()):
-        result = rows_a.run("no_mte2_v_mended", *arguments, tiling=b"")
+        result = rows.run("no_mte2_v_mended", *arguments, tiling=b"")
         assert result.status == (2 if arguments else 1)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from ...passes.ascend_loops import block_reads, camel
-from ...passes.plan_ascend import AscendPlan
+from ...passes.ascend_loops import block_reads
+from ...passes.ascend_names import block_name, out_name, part_name, sums_name
 from ...passes.ub_plan import BLOCK_OUT, CONSTANT, Buffer
 from .lines import Lines
 from .names import TYPES, Names
@@ -20,27 +20,28 @@ class Result:
 
     queue: Buffer
     base: str
-    """camelCase name of the output."""
+    """Its name in the kernel."""
 
     @property
     def narrow(self) -> bool:
         """Whether its fp32 sums are rounded before they are stored."""
-        return self.queue.tag != "f32"
+        return self.queue.narrow
 
     @property
     def sums(self) -> str:
         """Tensor of its fp32 sums."""
-        return f"{self.base}Sums"
+        return sums_name(self.base)
 
     @property
     def part(self) -> str:
         """Tensor of the sums over one part of the rows."""
-        return f"{self.base}Part"
+        return part_name(self.base)
 
 
-def results(plan: AscendPlan) -> list[Result]:
+def results(names: Names) -> list[Result]:
     """Every output of one value a slot."""
-    return [Result(b, b.name.removesuffix("Out")) for b in plan.buffers if b.kind == BLOCK_OUT]
+    stems = {out_name(stem): stem for stem in names.map.tensors}
+    return [Result(b, stems[b.name]) for b in names.plan.buffers if b.kind == BLOCK_OUT]
 
 
 class BlockPrinter:
@@ -48,27 +49,26 @@ class BlockPrinter:
 
     def __init__(self, names: Names):
         self.names = names
-        self.results = results(names.plan)
+        self.results = results(names)
         self.reads = block_reads(names.loops)
 
     def load(self) -> Method:
         """Indices and weights, each by one copy."""
         lines = Lines()
-        narrow = [(buffer, level) for buffer, level in self.reads if self._is_narrow(self._block(buffer))]
+        narrow = [(buffer, level) for buffer, level in self.reads if self._block(buffer).narrow]
         if self.reads:
             lines.add("Sync<AscendC::HardEvent::S_MTE2>();")
-        if narrow:
-            lines.add("Sync<AscendC::HardEvent::V_MTE2>();")
         for buffer, level in self.reads:
             block = self._block(buffer)
             lines.add(f"CopyRowIn({block.name}, {self.names.gm(buffer)}[{self._first(level)}], {self._count(level)});")
-        if self.reads:
+        if self.reads and not narrow:
             lines.add("Sync<AscendC::HardEvent::MTE2_S>();")
         if narrow:
-            lines.add("Sync<AscendC::HardEvent::MTE2_V>();", "Sync<AscendC::HardEvent::S_V>();")
+            # The scalar unit waits for the copies behind the vector unit, and the vector unit for it behind the copies.
+            lines.add("Sync<AscendC::HardEvent::MTE2_V>();")
             for buffer, level in narrow:
                 block = self._block(buffer)
-                wide = camel(self.names.tensor(buffer).name) + "F32"
+                wide = self.names.weights(buffer)
                 lines.add(
                     f"AscendC::Cast({wide}, {block.name}, AscendC::RoundMode::CAST_NONE, "
                     f"static_cast<uint32_t>({self._count(level)}));"
@@ -76,17 +76,17 @@ class BlockPrinter:
             lines.add("Sync<AscendC::HardEvent::V_S>();")
         if self.names.plan.whole:
             lines.add("Sync<AscendC::HardEvent::S_V>();")
-        self._begin_sums(lines)
+        self._begin_sums(lines, finished=bool(narrow))
         comment = ("Indices and weights of the block, each by one copy; the scalar unit reads them from UB.",)
         return Method(comment, "void LoadBlock()", tuple(lines.lines))
 
-    def _begin_sums(self, lines: Lines) -> None:
-        if not self.results:
-            return
+    def _begin_sums(self, lines: Lines, finished: bool) -> None:
+        """Sums start at zero. `finished`: the scalar unit has just waited for all vector instructions."""
         for result in self.results:
             if not result.narrow:
                 lines.add(f"{result.sums} = {result.queue.name}.AllocTensor<float>();")
-        self.barrier(lines)
+        if any(result.narrow for result in self.results) and not finished:
+            self.barrier(lines)
         for result in self.results:
             lines.add(f"AscendC::Duplicate({result.sums}, 0.0f, static_cast<int32_t>({self._slots()}));")
 
@@ -115,7 +115,7 @@ class BlockPrinter:
         for result in self.results:
             type_, local = TYPES[result.queue.tag], result.sums
             if result.narrow:
-                local = f"{result.base}Block"
+                local = block_name(result.base)
                 lines.add(
                     f"AscendC::LocalTensor<{type_}> {local} = {result.queue.name}.AllocTensor<{type_}>();",
                     f"AscendC::Cast({local}, {result.sums}, AscendC::RoundMode::CAST_RINT, "
@@ -148,9 +148,6 @@ class BlockPrinter:
 
     def _block(self, buffer: SSAValue) -> Buffer:
         return self.names.plan.buffer(self.names.block(buffer))
-
-    def _is_narrow(self, block: Buffer) -> bool:
-        return block.tag in ("f16", "bf16")
 
     def _slots(self) -> str:
         return self._count("slot")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...dialect.slot import ZeroUnnamedRowsOp
-from ...passes.ascend_loops import camel
+from ...passes.ascend_names import left_over, per_core
 from ...passes.ascend_rows import place_of
 from ...passes.plan_ascend import MAP_ROWS
 from ...passes.ub_plan import CONSTANT
-from ...signature import SLOTS, Tensor
+from ...signature import Tensor
 from .lines import Lines
-from .names import TYPES, Names, size_name
+from .names import TYPES, Names
 from .plan import Method
 
 
@@ -22,30 +22,31 @@ class Fill:
     op: ZeroUnnamedRowsOp
     rows: Tensor
     index: Tensor
-
-    @property
-    def symbol(self) -> str:
-        """Symbol of the number of its rows."""
-        return self.rows.dims[0]
+    stem: str
+    """Name of the output in the kernel."""
+    size: str
+    """Name of the number of its rows."""
 
     @property
     def name(self) -> str:
-        """camelCase name of the output, capitalised."""
-        name = camel(self.rows.name)
-        return name[0].upper() + name[1:]
+        """Name of the output, capitalised."""
+        return self.stem[0].upper() + self.stem[1:]
 
 
 def fills(names: Names) -> list[Fill]:
     """Every output of a program that is filled with zeros."""
     ops = [op for op in names.func.body.block.ops if isinstance(op, ZeroUnnamedRowsOp)]
-    return [Fill(op, names.tensor(op.buffer), names.tensor(op.index)) for op in ops]
+    return [_fill(names, op) for op in ops]
 
 
-def index_slots(fill: Fill) -> str:
+def _fill(names: Names, op: ZeroUnnamedRowsOp) -> Fill:
+    rows = names.tensor(op.buffer)
+    return Fill(op, rows, names.tensor(op.index), names.stem(op.buffer), names.size(rows.dims[0]))
+
+
+def index_slots(names: Names, fill: Fill) -> str:
     """Number of indices, as an expression."""
-    if fill.index.dims == (SLOTS,):
-        return SLOTS
-    return " * ".join(size_name(symbol) for symbol in fill.index.dims)
+    return " * ".join(names.size(symbol) for symbol in fill.index.dims)
 
 
 def fill_methods(names: Names, fill: Fill) -> list[Method]:
@@ -67,9 +68,9 @@ def _zero(names: Names, fill: Fill) -> Method:
             "Sync<AscendC::HardEvent::V_MTE3>();",
         )
     lines.add("const int64_t core = AscendC::GetBlockIdx();")
-    per_core, left = f"rowsPerCoreOf{fill.symbol}", f"rowsLeftOf{fill.symbol}"
-    lines.add(f"const int64_t firstRow = core * {per_core} + Min(core, {left});")
-    lines.add(f"const int64_t lastRow = firstRow + {per_core} + (core < {left} ? 1 : 0);")
+    each, left = per_core(fill.size), left_over(fill.size)
+    lines.add(f"const int64_t firstRow = core * {each} + Min(core, {left});")
+    lines.add(f"const int64_t lastRow = firstRow + {each} + (core < {left} ? 1 : 0);")
     with lines.block("for (int64_t row = firstRow; row < lastRow; row += mapRows)"):
         lines.add(
             "const int64_t rows = Min(mapRows, lastRow - row);",
@@ -92,7 +93,7 @@ def _mark(names: Names, fill: Fill) -> Method:
         "Sync<AscendC::HardEvent::S_V>();",
         "AscendC::Duplicate(namedRows.ReinterpretCast<int32_t>(), 0, static_cast<int32_t>(mapRows / sizeof(int32_t)));",
         "Sync<AscendC::HardEvent::V_S>();",
-        f"const int64_t slots = {index_slots(fill)};",
+        f"const int64_t slots = {index_slots(names, fill)};",
     )
     with lines.block("for (int64_t first = 0; first < slots; first += blockSlots)"):
         lines.add(

@@ -8,21 +8,32 @@ from .plan import Method
 
 
 def sum_row(barriers: bool) -> Method:
-    """The sum of a row of products: halves are added until one instruction can reduce what is left."""
+    """The sum of a row of products in few dependent steps: each of them costs a barrier on architecture 2201."""
     barrier = ("AscendC::PipeBarrier<PIPE_V>();",) if barriers else ()
     comment = (
-        "The sum of `elements` products, which it overwrites: the upper half joins the lower one, with exact",
-        "lengths, until one repeat can reduce what is left. About log2(elements) roundings reach a product.",
+        "The sum of `elements` products, which it overwrites: the upper half joins the lower one, with exact lengths,",
+        "until 4096 are left; then each 64 become one, behind the lower half, and those one again. A product is",
+        "rounded about log2(elements) times.",
     )
     body = (
-        "while (elements > 64) {",
-        "    const int32_t half = (elements + 15) / 16 * 8;  // the upper half starts at a multiple of 32 bytes",
-        *(f"    {line}" for line in barrier),
-        "    AscendC::Add(products, products, products[half], elements - half);",
-        "    elements = half;",
+        "int32_t start = 0;",
+        "if (elements > 64) {",
+        "    do {",
+        "        start = (elements + 127) / 128 * 64;  // the lower half is whole repeats, the upper one no longer",
+        *(f"        {line}" for line in barrier),
+        "        AscendC::Add(products, products, products[start], elements - start);",
+        "        elements = start;",
+        "    } while (elements > 4096);",
+        "    if (elements > 64) {",
+        *(f"        {line}" for line in barrier),
+        "        elements /= 64;",
+        "        AscendC::WholeReduceSum<float>(products[start], products, 64, elements, 1, 1, 8);",
+        "    } else {",
+        "        start = 0;",
+        "    }",
         "}",
         *barrier,
-        "AscendC::WholeReduceSum<float>(sum, products, elements, 1, 1, 1, 8);",
+        "AscendC::WholeReduceSum<float>(sum, products[start], elements, 1, 1, 1, 8);",
     )
     tensor = "const AscendC::LocalTensor<float>&"
     return Method(comment, f"void SumRow({tensor} sum, {tensor} products, int32_t elements)", body)

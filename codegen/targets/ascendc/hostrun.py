@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialect.types import element
-from ...dtypes import from_mlir
+from ...dtypes import storage
 from ...errors import BuildError, LoweringError
 from ...parsing import function
-from ...signature import TOPK, Tensor, signature
+from ...passes.ascend_names import KernelNames
+from ...signature import SLOTS, TOPK, Tensor, signature, tokens_symbol
 from .emit import AscendKernel
-from .names import size_name
 from .traffic import Traffic, traffic
 
 Array = npt.NDArray[Any]
@@ -127,6 +127,7 @@ class HostKernel:
         self.kernel = kernel
         self.library = ctypes.CDLL(str(library))
         self.tensors: list[Tensor] = signature(function(kernel.module))
+        self.names = KernelNames.of(function(kernel.module))
 
     def tiling(
         self, sizes: Mapping[str, int], every_row_named: bool = False, cores: int = 0, ub_bytes: int = 0
@@ -144,7 +145,7 @@ class HostKernel:
         source, described = self.kernel.source, self.describe()
         words = (ctypes.c_int64 * len(source.fields))()
         ctypes.memset(words, _POISON, ctypes.sizeof(words))
-        by_name = {size_name(symbol): size for symbol, size in sizes.items()}
+        by_name = {self.names.sizes[symbol]: size for symbol, size in sizes.items() if symbol in self.names.sizes}
         values = (ctypes.c_int64 * max(1, len(source.sizes)))(*(by_name[field.name] for field in source.sizes))
         fill = getattr(self.library, f"moegrad_tiling_{source.symbol}")
         fill.restype = ctypes.c_char_p
@@ -208,8 +209,9 @@ class HostKernel:
                 for symbol, size in zip(tensor.dims, arrays[tensor.name].shape, strict=True):
                     if known.setdefault(symbol, size) != size:
                         raise LoweringError(f"{tensor.name}: expected {symbol} = {known[symbol]}, got {size}")
-        if "N" in known and TOPK not in known:
-            known[TOPK] = known["N"] // known["R"] if known.get("R") else self.kernel.spec.topk or 1
+        if SLOTS in known and TOPK not in known:
+            tokens = known.get(tokens_symbol(function(self.kernel.module)))
+            known[TOPK] = known[SLOTS] // tokens if tokens else self.kernel.spec.topk or 1
         return known
 
     def _launch(
@@ -249,5 +251,4 @@ def _data(array: Array | Window) -> Array:
 
 
 def _numpy(tensor: Tensor) -> np.dtype[Any]:
-    row = from_mlir(element(tensor.type))
-    return np.dtype(row.numpy if row else np.int32)
+    return np.dtype(storage(element(tensor.type)).numpy)

@@ -9,18 +9,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialect.slot import InRangeOp, LoadIndexOp, SlotOp
-from ...dtypes import DTYPES
+from ...dtypes import STORAGE
 from ...errors import LoweringError
-from ...passes.ascend_loops import Loops, argument_number, camel, read_loops, unique
-from ...passes.plan_ascend import AscendPlan, block_name, read_plan
+from ...passes.ascend_loops import Loops, argument_number, read_loops
+from ...passes.ascend_names import KernelNames, block_name, camel, unique, widened_name
+from ...passes.plan_ascend import AscendPlan, read_plan
 from ...passes.ub_plan import BLOCK, BLOCK_TOKENS, ROW, SLOT, TOKEN, Buffer
-from ...signature import HIDDEN, TOPK, Tensor, bound_sizes, signature, size_symbols
+from ...signature import TOPK, Tensor, bound_sizes, signature, size_symbols
 
-TYPES = {tag: row.ascendc for tag, row in DTYPES.items()} | {"i32": "int32_t", "u8": "uint8_t"}
+TYPES = {tag: row.ascendc for tag, row in STORAGE.items()}
 """Tag of an element type -> its Ascend C name."""
-
-SIZE_NAMES = {TOPK: "topk", HIDDEN: "hidden"}
-"""Symbols that have a word for a name; the others stand for themselves."""
 
 SIZE_COMMENTS = {
     "R": "tokens",
@@ -30,11 +28,6 @@ SIZE_COMMENTS = {
     "M": "rows of the permuted side",
     "E": "experts",
 }
-
-
-def size_name(symbol: str) -> str:
-    """Identifier of a size."""
-    return SIZE_NAMES.get(symbol, symbol)
 
 
 def size_comment(symbol: str) -> str:
@@ -50,8 +43,11 @@ class Names:
     loops: Loops
     plan: AscendPlan
     tensors: list[Tensor]
+    map: KernelNames
     bound: dict[str, int]
     symbols: list[str]
+    locals: dict[str, str]
+    """Queue -> the variable of the tensor that is taken from it."""
 
     @classmethod
     def of(cls, func: FuncOp) -> Names:
@@ -62,7 +58,8 @@ class Names:
         if loops.slots is None:
             bound = {symbol: size for symbol, size in bound.items() if symbol != TOPK}
             symbols = [symbol for symbol in symbols if symbol != TOPK]
-        return cls(func, loops, read_plan(func), signature(func), bound, symbols)
+        plan = read_plan(func)
+        return cls(func, loops, plan, signature(func), KernelNames.of(func), bound, symbols, _locals(plan))
 
     @property
     def has_slots(self) -> bool:
@@ -88,17 +85,30 @@ class Names:
         """The tensor of a buffer of the program."""
         return self.tensors[argument_number(buffer)]
 
+    def stem(self, buffer: SSAValue) -> str:
+        """Its name in the kernel."""
+        return self.map.tensors[argument_number(buffer)]
+
+    def size(self, symbol: str) -> str:
+        """Identifier of a size."""
+        return self.map.sizes[symbol]
+
     def gm(self, buffer: SSAValue) -> str:
         """Its GlobalTensor."""
-        return camel(self.tensor(buffer).name) + "Gm"
+        return self.stem(buffer) + "Gm"
 
     def block(self, buffer: SSAValue) -> str:
         """Its elements for a block of tokens, in UB."""
-        return block_name(self.tensor(buffer))
+        return block_name(self.stem(buffer))
+
+    def weights(self, buffer: SSAValue) -> str:
+        """The same as fp32: widened where they are narrow."""
+        block = self.plan.buffer(self.block(buffer))
+        return widened_name(self.stem(buffer)) if block.narrow else block.name
 
     def local(self, buffer: Buffer) -> str:
         """The LocalTensor of a buffer or of the buffer of a queue that is at work."""
-        return re.sub(r"(In|Out|Through)(\d*)$", r"Rows\2", buffer.name) if buffer.is_queue else buffer.name
+        return self.locals.get(buffer.name, buffer.name)
 
     def row(self, buffer: Buffer) -> str:
         """The row of the current token or slot in a buffer."""
@@ -126,13 +136,22 @@ class Names:
         return f"{self.gm(buffer)}[{factor} * hidden{column}]"
 
 
+def _locals(plan: AscendPlan) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for buffer in plan.buffers:
+        if buffer.is_queue:
+            name = re.sub(r"(In|Out|Through)(\d*)$", r"Rows\2", buffer.name)
+            found[buffer.name] = unique(name, found.values())
+    return found
+
+
 class Positions:
     """Indices and predicates of one loop body: the expression of each, and what must be declared for it."""
 
     def __init__(self, names: Names, level: str):
         self.names = names
         self.level = level
-        self.taken = ["at", "token", "k", "slot", "place", "pitch", "topk", "hidden", *names.symbols]
+        self.taken = [*names.locals.values(), *(buffer.name for buffer in names.plan.buffers)]
         self.declared: dict[SSAValue, tuple[str, str]] = {}
         """Value -> variable and its declaration, in order of need."""
 
@@ -153,7 +172,7 @@ class Positions:
         owner = predicate.owner
         assert isinstance(owner, InRangeOp)
         row = self.of(owner.row)
-        text = f"{row} >= 0 && {row} < {size_name(owner.extent.data)}"
+        text = f"{row} >= 0 && {row} < {self.names.size(owner.extent.data)}"
         return self._declare(predicate, f"{row}Active", "bool", text)
 
     def element(self, op: Operation, at: SSAValue) -> str:
@@ -169,7 +188,7 @@ class Positions:
 
     def _declare(self, value: SSAValue, name: str, type_: str, text: str) -> str:
         if value not in self.declared:
-            name = unique(name, self.taken)
+            name = self.names.map.local(name, self.taken)
             self.taken.append(name)
             self.declared[value] = (name, f"const {type_} {name} = {text};")
         return self.declared[value][0]

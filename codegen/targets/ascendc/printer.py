@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 
 from ...dialect.types import element
-from ...dtypes import from_mlir
+from ...dtypes import storage
 from ...passes import ub_plan
-from ...passes.ascend_loops import camel
-from ...passes.ub_plan import BYTES, CALC, CONSTANT, IN, THROUGH, Buffer
-from ...signature import HIDDEN, TOPK
+from ...passes.ub_plan import BYTES, THROUGH, Buffer
+from ...signature import TOPK
 from .block import BlockPrinter, results
 from .fill import MAP_CONSTANT, fill_methods, fills
 from .helpers import helpers
 from .lines import Lines
-from .names import TYPES, Names, size_comment, size_name
+from .names import TYPES, Names, size_comment
 from .plan import Field, KernelSource, Method, Parameter
 from .stage import StagePrinter
 from .tiling import SOLVED, size_fields, tiling_body, tiling_constants, tiling_fields
@@ -56,16 +57,14 @@ class KernelPrinter:
 
     def _parameters(self) -> list[Parameter]:
         return [
-            Parameter(camel(t.name), _scalar(t.type), f"({', '.join(t.dims)})", t.output) for t in self.names.tensors
+            Parameter(stem, _scalar(t.type), f"({', '.join(t.dims)})", t.output)
+            for t, stem in zip(self.names.tensors, self.names.map.tensors, strict=True)
         ]
 
     def _summary(self, about: Sequence[str]) -> list[str]:
         plan, names = self.plan, self.names
         lines = [*about, *([""] if about else [])]
-        lines += [
-            f"{'->' if t.output else '  '} {camel(t.name):<24} ({', '.join(t.dims)}) {_scalar(t.type)}"
-            for t in names.tensors
-        ]
+        lines += [f"{'->' if p.output else '  '} {p.name:<24} {p.shape} {p.type}" for p in self._parameters()]
         used = [f"{symbol} {size_comment(symbol)}" for symbol in names.symbols]
         lines += [f"with {', '.join(used)}.", "", f"Unified Buffer of {plan.chip.name}:"]
         if plan.sizes is not None:
@@ -76,7 +75,7 @@ class KernelPrinter:
     def _constants(self) -> list[str]:
         names, sizes = self.names, self.plan.sizes
         fixed = [
-            (f"int64_t {size_name(symbol)} = {size}", size_comment(symbol)) for symbol, size in names.bound.items()
+            (f"int64_t {names.size(symbol)} = {size}", size_comment(symbol)) for symbol, size in names.bound.items()
         ]
         if sizes is not None:
             fixed += self._solved_constants()
@@ -137,7 +136,7 @@ class KernelPrinter:
             )
         lines += [
             f"AscendC::LocalTensor<float> {r.sums};  // of the block at work"
-            for r in results(self.plan)
+            for r in results(self.names)
             if not r.narrow
         ]
         lines += [f"AscendC::GlobalTensor<{p.type}> {p.name}Gm;" for p in self._parameters()]
@@ -165,7 +164,7 @@ class KernelPrinter:
             "lastToken = firstToken + tiling.tokensPerCore + (core < tiling.tokensLeft ? 1 : 0);",
         ]
         for tensor, parameter in zip(self.names.tensors, self._parameters(), strict=True):
-            size = " * ".join(size_name(symbol) for symbol in tensor.dims)
+            size = " * ".join(self.names.size(symbol) for symbol in tensor.dims)
             lines.append(f"{parameter.name}Gm.SetGlobalBuffer((__gm__ {parameter.type}*){parameter.name}, {size});")
         for buffer in self.plan.buffers:
             lines += self._init_buffer(buffer)
@@ -212,7 +211,7 @@ class KernelPrinter:
                     self.block.end_part(lines)
             else:
                 self._groups(lines)
-            if results(self.plan):
+            if results(self.names):
                 lines.add("StoreBlock();")
         return Method(("All tokens of this core, a block at a time.",), "void Process()", tuple(lines.lines))
 
@@ -315,9 +314,8 @@ class KernelPrinter:
         return found
 
 
-def _scalar(type_: object) -> str:
-    row = from_mlir(element(type_))  # type: ignore[arg-type]
-    return row.ascendc if row else "int32_t"
+def _scalar(type_: Attribute) -> str:
+    return storage(element(type_)).ascendc
 
 
 def _declaration(buffer: Buffer) -> str:
@@ -331,7 +329,4 @@ def _declaration(buffer: Buffer) -> str:
 
 def symbol_of(key: str) -> str:
     """A kernel's name as an identifier that C++ does not reserve."""
-    return key.replace("__", "_")
-
-
-__all__ = ["CALC", "CONSTANT", "HIDDEN", "IN", "KernelPrinter", "symbol_of"]
+    return re.sub("_+", "_", key)

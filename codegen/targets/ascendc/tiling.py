@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...passes import ub_plan
+from ...passes.ascend_names import left_over, per_core
 from ...passes.ub_plan import place
 from ...signature import HIDDEN, SLOTS, TOPK, tokens_symbol
 from .fill import fills
 from .lines import Lines
-from .names import Names, size_comment, size_name
+from .names import Names, size_comment
 from .plan import Field
 
 SOLVED = (
@@ -22,7 +23,7 @@ SOLVED = (
 
 def size_fields(names: Names) -> list[Field]:
     """Sizes that a call gives."""
-    return [Field(size_name(symbol), size_comment(symbol)) for symbol in names.symbols if symbol not in names.bound]
+    return [Field(names.size(symbol), size_comment(symbol)) for symbol in names.symbols if symbol not in names.bound]
 
 
 def tiling_fields(names: Names) -> list[Field]:
@@ -35,16 +36,25 @@ def tiling_fields(names: Names) -> list[Field]:
     ]
     if fills(names):
         found.append(Field("zeroFill", "0: every row is named, nothing to fill"))
-    for fill in fills(names):
-        found.append(Field(f"rowsPerCoreOf{fill.symbol}", "rows that each core looks after"))
-        found.append(Field(f"rowsLeftOf{fill.symbol}", "cores that look after one row more, the first ones"))
+    for size in filled_sizes(names):
+        found.append(Field(per_core(size), "rows that each core looks after"))
+        found.append(Field(left_over(size), "cores that look after one row more, the first ones"))
     return [*found, *(SOLVED if names.plan.sizes is None else ())]
+
+
+def filled_sizes(names: Names) -> list[str]:
+    """Names of the numbers of rows of outputs that are filled with zeros, each once."""
+    return list(dict.fromkeys(fill.size for fill in fills(names)))
 
 
 def tiling_constants(names: Names) -> list[str]:
     """Constants of the tiling header: bounds, and what a kernel of any shape needs to solve its plan."""
     sizes, need = names.plan.sizes, names.plan.need
-    lines = [f"constexpr int64_t TOPK_LIMIT = {names.plan.chip.topk_limit};"]
+    lines = []
+    if TOPK in names.symbols and TOPK not in names.bound:
+        limit = names.plan.chip.topk_limit
+        text = f"{limit};  // slots a token that {names.plan.chip.name} takes"
+        lines = [f"constexpr int64_t TOPK_LIMIT = {text if limit else 'int64_t{1} << 29;  // slots a token'}"]
     if sizes is not None:
         total = place(names.plan.buffers, sizes, names.bound.get(TOPK, 1))[-1].end
         return [*lines, f"constexpr int64_t UB_BYTES = {total};  // of Unified Buffer that the kernel takes"]
@@ -72,25 +82,24 @@ def tiling_body(names: Names) -> list[str]:
     _checks(names, lines)
     for field in size_fields(names):
         lines.add(f"tiling.{field.name} = sizes.{field.name};")
-    tokens = size_name(tokens_symbol(names.func))
-    lines.add(f"int64_t work = sizes.{tokens};")
+    tokens = _given(names, names.size(tokens_symbol(names.func)))
+    lines.add(f"int64_t work = {tokens};")
     if fills(names):
         lines.add("tiling.zeroFill = everyRowNamed ? 0 : 1;")
-    for fill in fills(names):
+    for size in filled_sizes(names):
         with lines.block("if (!everyRowNamed)"):
-            lines.add(f"work = Max(work, sizes.{size_name(fill.symbol)});")
+            lines.add(f"work = Max(work, {_given(names, size)});")
     lines.add(
         "tiling.blockCount = Max(1, Min(cores, work));",
-        f"tiling.tokensPerCore = sizes.{tokens} / tiling.blockCount;",
-        f"tiling.tokensLeft = sizes.{tokens} % tiling.blockCount;",
+        f"tiling.tokensPerCore = {tokens} / tiling.blockCount;",
+        f"tiling.tokensLeft = {tokens} % tiling.blockCount;",
     )
-    for fill in fills(names):
-        rows = f"sizes.{size_name(fill.symbol)}"
-        lines.add(f"tiling.rowsPerCoreOf{fill.symbol} = {rows} / tiling.blockCount;")
-        lines.add(f"tiling.rowsLeftOf{fill.symbol} = {rows} % tiling.blockCount;")
+    for size in filled_sizes(names):
+        rows = _given(names, size)
+        lines.add(f"tiling.{per_core(size)} = {rows} / tiling.blockCount;")
+        lines.add(f"tiling.{left_over(size)} = {rows} % tiling.blockCount;")
     if names.plan.sizes is None:
-        topk = str(names.bound.get(TOPK, "")) or "sizes.topk"
-        hidden = str(names.bound.get(HIDDEN, "")) or "sizes.hidden"
+        topk, hidden = _given(names, names.size(TOPK)), _given(names, names.size(HIDDEN))
         solve = f"Solve({topk if names.has_slots else 1}, {hidden}, Min(ubBytes, UB_LIMIT), tiling)"
         if names.plan.whole:
             lines.add(f"const char* problem = {solve};")
@@ -115,16 +124,21 @@ def _checks(names: Names, lines: Lines) -> None:
     for symbol in names.symbols:
         if symbol in names.bound:
             continue
-        name = size_name(symbol)
+        name = names.size(symbol)
         if symbol == TOPK:
-            refuse(
-                f"sizes.{name} < 1 || sizes.{name} > TOPK_LIMIT", f"topk: expected 1 to {names.plan.chip.topk_limit}"
-            )
+            limit, chip = names.plan.chip.topk_limit, names.plan.chip.name
+            text = f"topk: {chip} takes 1 to {limit} slots a token" if limit else "topk: expected 1 to 2**29"
+            refuse(f"sizes.{name} < 1 || sizes.{name} > TOPK_LIMIT", text)
         elif symbol == HIDDEN:
             refuse(f"sizes.{name} < 1 || sizes.{name} > (int64_t{{1}} << 29)", "hidden: expected 1 to 2**29")
         else:
             refuse(f"sizes.{name} < 0", f"{name}: expected a size that is not negative")
     if SLOTS in names.symbols and names.has_slots:
-        topk = str(names.bound.get(TOPK, "")) or "sizes.topk"
-        tokens = size_name(tokens_symbol(names.func))
-        refuse(f"sizes.N != sizes.{tokens} * {topk}", f"N: expected {tokens} * topk slots")
+        slots, topk, tokens = (names.size(symbol) for symbol in (SLOTS, TOPK, tokens_symbol(names.func)))
+        product = f"{_given(names, tokens)} * {_given(names, topk)}"
+        refuse(f"{_given(names, slots)} != {product}", f"{slots}: expected {tokens} * topk slots")
+
+
+def _given(names: Names, size: str) -> str:
+    """A size in the tiling function: of the call, or the number that the program fixes."""
+    return next((str(n) for symbol, n in names.bound.items() if names.size(symbol) == size), f"sizes.{size}")

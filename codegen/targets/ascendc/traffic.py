@@ -13,8 +13,9 @@ from xdsl.ir import SSAValue
 
 from ...dialect.slot import InRangeOp, LoadIndexOp, LoadRowOp, StoreRowOp, StoreScalarOp, ZeroOp, ZeroUnnamedRowsOp
 from ...dialect.types import element
-from ...dtypes import from_mlir
+from ...dtypes import storage
 from ...passes.ascend_loops import Leaf, Stage, argument_number, block_reads, read_loops
+from ...passes.ascend_names import KernelNames, left_over, per_core
 from ...passes.plan_ascend import MAP_ROWS
 from ...signature import HIDDEN, TOPK, Tensor, signature, tokens_symbol
 
@@ -61,6 +62,7 @@ def traffic(func: FuncOp, arrays: Arrays, sizes: Mapping[str, int], tiling: Mapp
 class _Account:
     def __init__(self, func: FuncOp, arrays: Arrays, sizes: Mapping[str, int], tiling: Mapping[str, int]):
         self.func, self.loops, self.tensors = func, read_loops(func), signature(func)
+        self.names = KernelNames.of(func)
         self.arrays, self.sizes, self.tiling = arrays, sizes, tiling
         tokens = sizes[tokens_symbol(func)]
         self.count = {"token": tokens, "slot": tokens * (sizes[TOPK] if self.loops.slots is not None else 1)}
@@ -105,7 +107,8 @@ class _Account:
         index = self.arrays[self._tensor(op.index).name].reshape(-1)
         named = np.unique(index[(index >= 0) & (index < rows)]).size
         symbol = self._tensor(op.buffer).dims[0]
-        each, left = self.tiling[f"rowsPerCoreOf{symbol}"], self.tiling[f"rowsLeftOf{symbol}"]
+        size = self.names.sizes[symbol]
+        each, left = self.tiling[per_core(size)], self.tiling[left_over(size)]
         scans = sum(-(-(each + (core < left)) // MAP_ROWS) for core in range(self.tiling["blockCount"]))
         return _plus(found, zeros=(rows - named) * self._row_bytes(op.buffer), elements=scans * index.nbytes)
 
@@ -117,8 +120,7 @@ class _Account:
 
 
 def _bytes(buffer: SSAValue) -> int:
-    row = from_mlir(element(buffer.type))
-    return row.bytes if row else 4
+    return storage(element(buffer.type)).bytes
 
 
 def _plus(found: Traffic, **more: int) -> Traffic:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
+from ...chips import CAST, require
 from ...dialect.tensor import AddRowsOp, CastOp, MulRowsOp, RowDotOp, ScaleRowsOp, SubRowsOp
 from ...errors import LoweringError
 from ...passes.ascend_loops import is_row, is_void_dot, scalar_source
 from ...passes.ascend_rows import place_of, tag_of
 from ...passes.plan_ascend import SUM
-from ...passes.ub_plan import CALC, CONSTANT, Buffer
+from ...passes.ub_plan import BLOCK_BYTES, CALC, CONSTANT, Buffer
 from .lines import Lines
 from .names import Names, Positions
 
@@ -59,26 +60,33 @@ class VectorPrinter:
         match op:
             case CastOp():
                 mode = "CAST_NONE" if tag_of(op.result) == "f32" else "CAST_RINT"
-                text = f"AscendC::Cast({to}, {sources[0]}, AscendC::RoundMode::{mode}, {self._count()});"
+                narrow = op.value if tag_of(op.result) == "f32" else op.result
+                call, more = self._call(CAST, tag_of(narrow)), (sources[0], f"AscendC::RoundMode::{mode}")
             case ScaleRowsOp():
-                text = f"AscendC::Muls({to}, {sources[0]}, {self.scalar(op.scales)}, {self._count()});"
+                call, more = self._call("Muls", result.tag), (sources[0], self.scalar(op.scales))
             case RowDotOp():
-                text = f"AscendC::Mul({to}, {sources[0]}, {sources[1]}, {self._count()});"
+                call, more = self._call("Mul", result.tag), (sources[0], sources[1])
             case _ if op.name in BINARY:
-                text = f"AscendC::{BINARY[op.name]}({to}, {sources[0]}, {sources[1]}, {self._count()});"
+                call, more = self._call(BINARY[op.name], result.tag), (sources[0], sources[1])
             case _:
                 raise LoweringError(f"ascendc: no instruction for {op.name}; add it to BINARY of the Ascend target")
-        self.issue(text, reads, result.name)
+        self.issue(f"{call}({', '.join([to, *more, self._count()])});", reads, result.name)
         if isinstance(op, RowDotOp):
             self._sum(op, to, result.name)
 
     def copy(self, source: Operation, to: Buffer) -> None:
         """A row moved inside UB, bits as they are; whole 32-byte blocks, so past the end of a ragged row."""
         origin = self._buffer(place_of(source))
-        size = {"f16": 2, "bf16": 2, "f32": 4}[to.tag]
-        step = 32 // size
+        step = BLOCK_BYTES // to.element_bytes
         count = f"({self.names.columns} + {step - 1}) / {step} * {step}"
-        self.issue(f"AscendC::DataCopy({self._row(to)}, {self._row(origin)}, {count});", [origin.name], to.name)
+        self.issue(
+            f"{self._call('DataCopy', to.tag)}({self._row(to)}, {self._row(origin)}, {count});", [origin.name], to.name
+        )
+
+    def _call(self, interface: str, tag: str) -> str:
+        """An interface that the chip has for an element type; SpecError where it has not."""
+        require(self.names.plan.chip, interface, tag)
+        return f"AscendC::{interface}"
 
     def scalar(self, value: SSAValue) -> str:
         """A weight as a float, or a sum that the scalar unit waits for."""
@@ -88,11 +96,7 @@ class VectorPrinter:
         if isinstance(load, RowDotOp):
             self.lines.add("Sync<AscendC::HardEvent::V_S>();")
             return f"{self._sums(load)}.GetValue(slot)"
-        widened = tag_of(load.buffer) != "f32"
-        block = (
-            self.names.block(load.buffer).removesuffix("Block") + "F32" if widened else self.names.block(load.buffer)
-        )
-        return f"{block}.GetValue({self.positions.element(load, load.at)})"
+        return f"{self.names.weights(load.buffer)}.GetValue({self.positions.element(load, load.at)})"
 
     def _sum(self, op: RowDotOp, row: str, region: str) -> None:
         target = self._sums(op)

@@ -97,6 +97,8 @@ inline constexpr CatalogueEntry kCatalogue[] = {
     {"tpipe-count", 0, kE, "a kernel has exactly one TPipe"},
     {"missing-final-barrier", 0, kW, "without a TPipe, end the kernel with PipeBarrier<PIPE_ALL>()"},
     {"kernel-arguments", 0, kE, "describe one array per pointer argument, then workspace and tiling"},
+    {"no-progress", 0, kE, "a loop that does not end, or waits for what no core does; a longer run: Options::max_steps or MOEGRAD_HOST_STEPS"},
+    {"kernel-assert", 0, kE, "the condition of an ASSERT does not hold"},
     {"kernel-exception", 0, kE, "the kernel threw a C++ exception, which the device has not"},
     {"red-zone-damaged", 0, kE, "a raw pointer wrote outside its array"},
 };

@@ -72,9 +72,12 @@ inline void CheckObserved(Core& core, const Site& site, const SpanList& spans, c
         }
         const uint32_t at = core.ub.FirstInState(span, worst);
         const BlockLog& log = core.ub.log(at / kBlockBytes);
-        const std::string origin =
-            log.write_number == 0 ? std::string("never written")
-                                  : Text("last written by ", Describe(core.session.sites.at(log.write_site)));
+        std::string origin = "never written";
+        for (const Pipe writer : kWriters) {
+            if ((log.written(writer).mask >> at % kBlockBytes & 1) != 0) {
+                origin = Text("last written by ", Describe(core.session.sites.at(log.written(writer).site)));
+            }
+        }
         core.Report(BadStateName(worst), site,
                     Text(what, " UB byte ", at, " (byte ", at - span.begin, " of ", span.bytes, "), ", origin));
         return;

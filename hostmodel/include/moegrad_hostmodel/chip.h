@@ -12,6 +12,14 @@
 #define MOEGRAD_HOST_MODEL 1
 #endif
 
+// Sources for CPU debugging leave the same code out under these names.
+#ifndef ASCENDC_CPU_DEBUG
+#define ASCENDC_CPU_DEBUG 1
+#endif
+#ifndef __CCE_KT_TEST__
+#define __CCE_KT_TEST__ 1
+#endif
+
 #define MGH_PASTE_(a, b) a##b
 #define MGH_PASTE(a, b) MGH_PASTE_(a, b)
 #define MGH_TEXT_(a) #a

@@ -103,6 +103,14 @@ public:
         throw CoreAbort{};
     }
 
+    // Counts an API call: a loop that never ends is a finding, not a hang.
+    void Step(const Site& site)
+    {
+        if (++steps_ > session.steps_allowed) {
+            StopLooping(site);
+        }
+    }
+
     // Places |bytes| of UB, as the device does it: one after another from offset 0, with no check of its own.
     Buffer& AddBuffer(uint32_t bytes, int position, const void* owner)
     {
@@ -156,6 +164,19 @@ public:
     }
 
 private:
+    [[gnu::noinline, gnu::cold]] void StopLooping(const Site& site)
+    {
+        if (aborted) {
+            return;  // destructors of the kernel's objects
+        }
+        if (session.steps_allowed != 0) {
+            Report("no-progress", site, Text("the core has made ", session.options.max_steps, " calls"));
+            session.steps_allowed = 0;  // the other cores may wait for this one in loops of their own
+        }
+        Abort();
+    }
+
+    uint64_t steps_ = 0;
     Buffer raw_buffer_;
     Buffer scratch_;
     std::string scratch_filling_;

@@ -127,6 +127,18 @@ BlockCopy PaddedCopy(Core& core, const Site& site, const UbPlace& ub, const GmPl
     return copy;
 }
 
+// The older struct of a padded copy: the same units in 16-bit fields.
+inline AscendC::DataCopyExtParams Widened(const AscendC::DataCopyParams& params, const Site& site)
+{
+    Core& core = Self();
+    CheckParam(core, site, "blockLen", params.blockLen.wide(), 0, kMaxUnits);
+    CheckParam(core, site, "srcStride", params.srcStride.wide(), 0, kMaxUnits);
+    CheckParam(core, site, "dstStride", params.dstStride.wide(), 0, kMaxUnits);
+    AscendC::DataCopyExtParams wide(0, params.blockLen, params.srcStride, params.dstStride, 0);
+    wide.blockCount = params.blockCount;
+    return wide;
+}
+
 template <typename T>
 void ApplyPadding(Core& core, const Site& site, BlockCopy& copy, const AscendC::DataCopyPadExtParams<T>& pad,
                   bool compact)
@@ -222,15 +234,14 @@ void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Da
 {
     T value;
     std::memcpy(&value, &pad.paddingValue, sizeof(T));
-    const DataCopyExtParams wide(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0);
+    const DataCopyExtParams wide = moegrad::hostmodel::Widened(params, {"DataCopyPad", where});
     DataCopyPad(dst, src, wide, DataCopyPadExtParams<T>(pad.isPad, pad.leftPadding, pad.rightPadding, value), where);
 }
 
 template <typename T>
 void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params, MGH_HERE)
 {
-    const DataCopyExtParams wide(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0);
-    DataCopyPad(dst, src, wide, where);
+    DataCopyPad(dst, src, moegrad::hostmodel::Widened(params, {"DataCopyPad", where}), where);
 }
 
 }  // namespace AscendC

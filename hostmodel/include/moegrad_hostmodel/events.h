@@ -42,6 +42,7 @@ inline void CheckSetTwice(Core& core, AscendC::HardEvent event, int id, const Ev
 
 inline void SetEvent(Core& core, AscendC::HardEvent event, int id, const Site& site, bool by_queue)
 {
+    core.Step(site);
     EventSlot* slot = SlotOf(core, event, id, site);
     if (slot == nullptr) {
         return;
@@ -135,6 +136,21 @@ inline void CheckEventsAtEnd(Core& core)
     }
 }
 
+inline void Barrier(Core& core, pipe_t pipe, const Site& site)
+{
+    core.Step(site);
+    if (pipe == PIPE_ALL) {
+        core.pipes.BarrierAll();
+        core.counters.barriers_all += 1;
+        core.drained_last = true;
+        return;
+    }
+    if (pipe == PIPE_V || pipe == PIPE_MTE2 || pipe == PIPE_MTE3) {
+        core.pipes.Barrier(pipe == PIPE_V ? kV : pipe == PIPE_MTE2 ? kMte2 : kMte3);
+    }
+    core.counters.barriers += 1;
+}
+
 }  // namespace moegrad::hostmodel
 
 namespace AscendC {
@@ -156,20 +172,8 @@ void WaitFlag(int32_t eventID, MGH_HERE)
 template <pipe_t pipe>
 void PipeBarrier(MGH_HERE)
 {
-    using namespace moegrad::hostmodel;
     static_assert(pipe != PIPE_S, "PipeBarrier does not take PIPE_S: the scalar pipe is in order");
-    (void)where;
-    Core& core = Self();
-    if constexpr (pipe == PIPE_ALL) {
-        core.pipes.BarrierAll();
-        core.counters.barriers_all += 1;
-        core.drained_last = true;
-    } else {
-        if constexpr (pipe == PIPE_V || pipe == PIPE_MTE2 || pipe == PIPE_MTE3) {
-            core.pipes.Barrier(pipe == PIPE_V ? kV : pipe == PIPE_MTE2 ? kMte2 : kMte3);
-        }
-        core.counters.barriers += 1;
-    }
+    moegrad::hostmodel::Barrier(moegrad::hostmodel::Self(), pipe, {"PipeBarrier", where});
 }
 
 }  // namespace AscendC

@@ -1,8 +1,10 @@
 // Small helpers that device code finds next to the API: scalar min and max, rounding up, printing, assertions.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <cstdio>
+#include <stdio.h>
 #include <type_traits>
 
 #include "sync.h"
@@ -48,6 +50,8 @@ void PRINTF(const char* format, Values... values)
     }
 }
 
+using ::printf;
+
 template <typename Tensor>
 void DumpTensor(const Tensor&, uint32_t, uint32_t)
 {
@@ -63,6 +67,24 @@ constexpr uint32_t GetDataBlockSizeInBytes()
 }
 
 }  // namespace AscendC
+
+namespace moegrad::hostmodel {
+
+[[noreturn, gnu::cold]] inline void FailAssert(const char* condition, const Where& where)
+{
+    Core& core = Self();
+    core.Report("kernel-assert", {"ASSERT", where}, condition);
+    core.Abort();
+}
+
+}  // namespace moegrad::hostmodel
+
+#define ASSERT(...)                                                                          \
+    do {                                                                                     \
+        if (!(__VA_ARGS__)) {                                                                \
+            ::moegrad::hostmodel::FailAssert(#__VA_ARGS__, {__FILE__, __LINE__});            \
+        }                                                                                    \
+    } while (false)
 
 #define ASCENDC_ASSERT(condition, action) \
     do {                                  \

@@ -28,6 +28,7 @@ public:
         : core_(core), pipe_(pipe), site_(site), site_id_(core.session.sites.Intern(site)),
           number_(core.pipes.Begin(pipe))
     {
+        core.Step(site);
         core.drained_last = false;
     }
 
@@ -46,14 +47,14 @@ public:
     {
         for (const Span& span : reads) {
             ForBlocks(span, [&](BlockLog& log, uint32_t mask, uint32_t) {
-                // An earlier read of other bytes stays visible: it is covered by the later number.
-                log.read_mask[pipe_] |= mask;
-                log.read_number[pipe_] = number_;
-                log.read_site[pipe_] = site_id_;
+                log.read(pipe_).Note(mask, number_, site_id_);
             });
         }
         for (const Span& span : writes) {
-            ForBlocks(span, [&](BlockLog& log, uint32_t mask, uint32_t) { NoteWrite(log, mask); });
+            ForBlocks(span, [&](BlockLog& log, uint32_t mask, uint32_t) {
+                log.Forget(mask);
+                log.written(pipe_).Note(mask, number_, site_id_);
+            });
         }
     }
 
@@ -133,31 +134,25 @@ private:
 
     void CheckRead(const BlockLog& log, uint32_t mask, uint32_t address)
     {
-        if ((log.write_mask & mask) != 0 && !Ordered(log.write_pipe, log.write_number)) {
-            ReportClash(Clash::kReadAfterWrite, log.write_pipe, log.write_site, Text("UB offset ", address));
+        for (const Pipe writer : kWriters) {
+            CheckTouch(Clash::kReadAfterWrite, writer, log.written(writer), mask, address);
         }
     }
 
     void CheckWrite(const BlockLog& log, uint32_t mask, uint32_t address)
     {
-        if ((log.write_mask & mask) != 0 && !Ordered(log.write_pipe, log.write_number)) {
-            ReportClash(Clash::kWriteAfterWrite, log.write_pipe, log.write_site, Text("UB offset ", address));
+        for (const Pipe writer : kWriters) {
+            CheckTouch(Clash::kWriteAfterWrite, writer, log.written(writer), mask, address);
         }
-        for (const Pipe reader : {kS, kV, kMte2, kMte3}) {
-            if ((log.read_mask[reader] & mask) != 0 && !Ordered(reader, log.read_number[reader])) {
-                ReportClash(Clash::kWriteAfterRead, reader, log.read_site[reader], Text("UB offset ", address));
-            }
+        for (const Pipe reader : kReaders) {
+            CheckTouch(Clash::kWriteAfterRead, reader, log.read(reader), mask, address);
         }
     }
 
-    void NoteWrite(BlockLog& log, uint32_t mask)
+    void CheckTouch(Clash clash, Pipe other, const Touch& touch, uint32_t mask, uint32_t address)
     {
-        log.write_mask = log.write_number == 0 ? mask : log.write_mask | mask;
-        log.write_number = number_;
-        log.write_pipe = pipe_;
-        log.write_site = site_id_;
-        for (const Pipe reader : {kS, kV, kMte2, kMte3}) {
-            log.read_mask[reader] &= ~mask;  // whoever follows this write follows those reads
+        if ((touch.mask & mask) != 0 && !Ordered(other, touch.number)) {
+            ReportClash(clash, other, touch.site, Text("UB offset ", address));
         }
     }
 

@@ -58,10 +58,7 @@ public:
 
     void Enqueue(Pipe pipe, uint32_t number, std::function<void()> run)
     {
-        queues_[pipe].push_back({number, std::move(run), {}});
-        if (queues_[pipe].size() > kQueueLimit) {
-            RunTo(pipe, queues_[pipe][kQueueLimit / 2].number);
-        }
+        Push(pipe, {number, std::move(run), {}});
     }
 
     // A flag set by |source| after everything it was given so far.
@@ -82,7 +79,7 @@ public:
         } else {
             LearnFromIssue(waiter);
             const uint32_t number = ++issued_[waiter];
-            queues_[waiter].push_back({number, {}, token});
+            Push(waiter, {number, {}, token});
         }
         Join(clocks_[waiter], token.clock);
     }
@@ -163,6 +160,14 @@ private:
         std::function<void()> run;
         Token wait;
     };
+
+    void Push(Pipe pipe, Item item)
+    {
+        queues_[pipe].push_back(std::move(item));
+        if (queues_[pipe].size() > kQueueLimit) {
+            RunTo(pipe, queues_[pipe][kQueueLimit / 2].number);
+        }
+    }
 
     // An instruction starts after the scalar pipe issued it, hence after whatever the scalar pipe knows to be complete.
     // The scalar pipe's own loads and stores are not among that until a flag has come back: issuing does not wait.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -18,6 +19,13 @@ namespace moegrad::hostmodel {
 
 enum class KernelKind : uint8_t { kUnknown, kVectorOnly, kMixVector };
 
+// API calls that a core may make: MOEGRAD_HOST_STEPS, or what takes some ten seconds when they are short.
+inline uint64_t DefaultMaxSteps()
+{
+    const char* chosen = std::getenv("MOEGRAD_HOST_STEPS");
+    return chosen == nullptr ? uint64_t{1} << 25 : std::strtoull(chosen, nullptr, 10);
+}
+
 struct Options {
     uint64_t seed = 0;        // 0: everything as late as possible, cores one after another; else a varying interleaving
     bool saturate = false;    // half and bfloat16 results: clamp and NaN to 0, instead of infinity and NaN
@@ -25,13 +33,15 @@ struct Options {
     bool strict_ub = false;   // the budget without the 8 KiB that some APIs reserve on 2201
     bool fused_mac = false;   // Axpy, MulAddDst, FusedMulAdd: one rounding instead of two (not documented which)
     std::size_t max_diagnostics = 1000;
+    uint64_t max_steps = DefaultMaxSteps();  // API calls after which a core is taken to loop for ever; 0: no bound
 };
 
 class Core;
 
 struct Session {
     explicit Session(const Options& chosen)
-        : options(chosen), diagnostics(chosen.max_diagnostics), scheduler(chosen.seed)
+        : options(chosen), diagnostics(chosen.max_diagnostics), scheduler(chosen.seed),
+          steps_allowed(chosen.max_steps == 0 ? ~uint64_t{0} : chosen.max_steps)
     {
     }
 
@@ -40,6 +50,7 @@ struct Session {
     SiteTable sites;
     GmMemory gm;
     Scheduler scheduler;
+    uint64_t steps_allowed;  // of each core; none once a core has run out of them
     uint32_t block_count = 1;
     KernelKind kind = KernelKind::kUnknown;
     std::map<uint64_t, KernelKind> kind_of_key;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "chip.h"
@@ -54,16 +55,48 @@ private:
     std::vector<Span> spans_;
 };
 
-// Last write and last reads of one block. Masks tell bytes apart, so neighbours in a block do not disturb each other.
-struct BlockLog {
-    uint32_t write_number;
-    uint32_t write_mask;
-    uint32_t write_site;
-    Pipe write_pipe;
-    std::array<uint32_t, kPipeCount> read_number;
-    std::array<uint32_t, kPipeCount> read_mask;
-    std::array<uint32_t, kPipeCount> read_site;
+// The last access of one pipe to a block: which bytes of it, in which operation, from where.
+struct Touch {
+    uint32_t mask;
+    uint32_t number;
+    uint32_t site;
+
+    // Earlier accesses to other bytes stay visible: they are covered by the later number.
+    void Note(uint32_t bytes, uint32_t operation, uint32_t from)
+    {
+        mask |= bytes;
+        number = operation;
+        site = from;
+    }
 };
+
+// Loads only write UB and stores only read it.
+inline constexpr std::array<Pipe, 3> kWriters = {kS, kV, kMte2};
+inline constexpr std::array<Pipe, 3> kReaders = {kS, kV, kMte3};
+
+// Last writes and reads of one block, by pipe. Masks tell bytes apart, so neighbours in a block do not disturb each
+// other; a byte is in the write mask of one pipe at most, the last to write it.
+class BlockLog {
+public:
+    Touch& written(Pipe pipe) { return writes_[pipe]; }
+    const Touch& written(Pipe pipe) const { return writes_[pipe]; }
+    Touch& read(Pipe pipe) { return reads_[pipe == kMte3 ? 2 : pipe]; }
+    const Touch& read(Pipe pipe) const { return reads_[pipe == kMte3 ? 2 : pipe]; }
+
+    // Whoever comes after a write to |bytes| comes after what was done to them before.
+    void Forget(uint32_t bytes)
+    {
+        for (int i = 0; i < 3; ++i) {
+            writes_[i].mask &= ~bytes;
+            reads_[i].mask &= ~bytes;
+        }
+    }
+
+private:
+    Touch writes_[kWriters.size()];
+    Touch reads_[kReaders.size()];
+};
+static_assert(std::is_trivial_v<BlockLog>, "a log starts as zeroed memory");
 
 enum class TensorState : uint8_t { kFree, kOccupied, kEnqueued, kDequeued, kUnmanaged };
 

@@ -1,22 +1,7 @@
 // What differs between the chips, and 16-bit reductions that saturate on the way.
-#include "kernel_operator.h"
+#include "common.h"
 
-using namespace AscendC;
-
-template <HardEvent event>
-void Sync()
-{
-    SetFlag<event>(EVENT_ID0);
-    WaitFlag<event>(EVENT_ID0);
-}
-
-template <typename T>
-GlobalTensor<T> Global(GM_ADDR address)
-{
-    GlobalTensor<T> tensor;
-    tensor.SetGlobalBuffer((__gm__ T*)address);
-    return tensor;
-}
+using namespace common;
 
 // y = (x + 1) * 2 without a barrier between the two: in order by hardware on 3510, by automatic sync on 2201.
 extern "C" __global__ __vector__ __aicore__ void two_steps(GM_ADDR x, GM_ADDR y)

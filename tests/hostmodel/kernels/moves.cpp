@@ -1,22 +1,7 @@
 // Moves, queues and ragged rows for test_moves.py.
-#include "kernel_operator.h"
+#include "common.h"
 
-using namespace AscendC;
-
-template <HardEvent event>
-void Sync()
-{
-    SetFlag<event>(EVENT_ID0);
-    WaitFlag<event>(EVENT_ID0);
-}
-
-template <typename T>
-GlobalTensor<T> Global(GM_ADDR address)
-{
-    GlobalTensor<T> tensor;
-    tensor.SetGlobalBuffer((__gm__ T*)address);
-    return tensor;
-}
+using namespace common;
 
 struct PadCase {
     int32_t blocks;

@@ -1,36 +1,9 @@
 // Casts and arithmetic for test_numerics.py. Every kernel walks its input in tiles through one pair of buffers.
-#include "kernel_operator.h"
+#include "common.h"
 
-using namespace AscendC;
+using namespace common;
 
 constexpr int32_t TILE = 8192;
-
-template <HardEvent event>
-void Sync()
-{
-    SetFlag<event>(EVENT_ID0);
-    WaitFlag<event>(EVENT_ID0);
-}
-
-template <typename T>
-GlobalTensor<T> Global(GM_ADDR address)
-{
-    GlobalTensor<T> tensor;
-    tensor.SetGlobalBuffer((__gm__ T*)address);
-    return tensor;
-}
-
-template <typename T>
-void Load(const LocalTensor<T>& to, const GlobalTensor<T>& from, int32_t count)
-{
-    DataCopyPad(to, from, {1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0}, {false, 0, 0, 0});
-}
-
-template <typename T>
-void Store(const GlobalTensor<T>& to, const LocalTensor<T>& from, int32_t count)
-{
-    DataCopyPad(to, from, {1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0});
-}
 
 // y = f(x...) tile by tile, with up to three inputs of type U.
 template <typename T, typename U, int kInputs, typename F>

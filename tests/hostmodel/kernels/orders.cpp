@@ -1,7 +1,7 @@
 // An interpreter of little programs for test_orders.py: loads, adds, stores, flags and barriers in any order.
-#include "kernel_operator.h"
+#include "common.h"
 
-using namespace AscendC;
+using namespace common;
 
 constexpr int32_t WIDTH = 64;
 constexpr int32_t BUFFERS = 4;

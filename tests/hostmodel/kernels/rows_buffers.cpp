@@ -1,44 +1,8 @@
-// Rows 1 to 9 of the table in docs/hostmodel.md. Each kernel is a template: <true> has the mistake, <false> is mended.
-// Unless stated otherwise a kernel doubles N floats: y = 2 x.
-#include "kernel_operator.h"
+// Rows 1 to 9 of the table in docs/hostmodel.md: UB, order of pipes, queues.
+// A template has the mistake as <true> and is mended as <false>; unless stated otherwise it doubles N floats: y = 2 x.
+#include "common.h"
 
-using namespace AscendC;
-
-constexpr int32_t N = 1024;
-constexpr uint32_t BYTES = N * sizeof(float);
-
-#define TWINS(name)                                       \
-    MOEGRAD_HOSTMODEL_KERNEL_AS(name##_faulty, name<true>) \
-    MOEGRAD_HOSTMODEL_KERNEL_AS(name##_mended, name<false>)
-
-// The parts of a kernel with hand-placed events.
-struct Hand {
-    TPipe pipe;
-    TBuf<TPosition::VECCALC> in_buf;
-    TBuf<TPosition::VECCALC> out_buf;
-    GlobalTensor<float> gx;
-    GlobalTensor<float> gy;
-    LocalTensor<float> in;
-    LocalTensor<float> out;
-
-    Hand(GM_ADDR x, GM_ADDR y, uint32_t in_bytes = BYTES, uint32_t out_bytes = BYTES)
-    {
-        gx.SetGlobalBuffer((__gm__ float*)x);
-        gy.SetGlobalBuffer((__gm__ float*)y);
-        pipe.InitBuffer(in_buf, in_bytes);
-        pipe.InitBuffer(out_buf, out_bytes);
-        in = in_buf.Get<float>();
-        out = out_buf.Get<float>();
-    }
-    template <HardEvent event>
-    void Sync()
-    {
-        SetFlag<event>(EVENT_ID0);
-        WaitFlag<event>(EVENT_ID0);
-    }
-    void Load(int32_t from, int32_t count) { DataCopy(in, gx[from], count); }
-    void Store(int32_t to, int32_t count) { DataCopy(gy[to], out, count); }
-};
+using namespace common;
 
 template <bool kFaulty>
 void misaligned(GM_ADDR x, GM_ADDR y)
@@ -109,6 +73,24 @@ void no_v_mte3(GM_ADDR x, GM_ADDR y)
     h.Store(0, N);
 }
 TWINS(no_v_mte3)
+
+// One block of y = 2 x: V writes seven floats of it and S the eighth. S before the store does not mean V before it.
+template <bool kFaulty>
+void shared_block(GM_ADDR x, GM_ADDR y)
+{
+    Hand h(x, y);
+    h.Load(0, 8);
+    h.Sync<HardEvent::MTE2_V>();
+    Muls(h.out, h.in, 2.0f, 7);
+    h.Sync<HardEvent::MTE2_S>();
+    h.out.SetValue(7, h.in.GetValue(7) * 2);
+    h.Sync<HardEvent::S_MTE3>();
+    if (!kFaulty) {
+        h.Sync<HardEvent::V_MTE3>();
+    }
+    h.Store(0, 8);
+}
+TWINS(shared_block)
 
 // Two halves through the same buffers. The flags of the second round are what is at stake.
 template <bool kReload, bool kRewrite>

@@ -1,0 +1,122 @@
+"""The benchmark: every contender in one run, ratios that add up, and figures for people and programs."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import moegrad
+from moegrad.codegen.errors import MoegradError, SpecError
+from moegrad.tools import bench, bench_view, peers
+from moegrad.tools.cli import app
+
+SMALL = (8, 2, 64)
+
+
+@pytest.fixture(scope="module")
+def report() -> bench.Report:
+    wanted = bench.settings(bench.MODES, ["f32", "bf16"], ["", "f32"], [SMALL])
+    return bench.run(wanted, repeats=4)
+
+
+def test_settings_are_every_combination_once() -> None:
+    wanted = bench.settings(["plain", "scales"], ["f32", "bf16"], ["", "f32"], [SMALL])
+    labels = [setting.label for setting in wanted]
+    assert labels == [
+        "plain f32 T=8 K=2 H=64",
+        "plain bf16 T=8 K=2 H=64",
+        "scales f32/f32 T=8 K=2 H=64",
+        "scales bf16/bf16 T=8 K=2 H=64",
+        "scales bf16/f32 T=8 K=2 H=64",
+    ]
+
+
+def test_bytes_are_each_row_once(report: bench.Report) -> None:
+    moved = {result.setting.label: result.bytes_moved for result in report.results}
+    row = 64 * 4
+    assert moved["plain f32 T=8 K=2 H=64"] == (8 + 16) * row
+    assert moved["scales f32/f32 T=8 K=2 H=64"] == (8 + 16 + 16) * row
+    assert moved["scales bf16/f32 T=8 K=2 H=64"] == (8 + 16 + 16) * row // 2
+
+
+def test_every_setting_has_its_limit_and_numpy(report: bench.Report) -> None:
+    for result in report.results:
+        assert {"moegrad", "copy", "numpy"} <= set(result.seconds)
+        assert result.share == result.seconds["copy"] / result.seconds["moegrad"]
+        assert result.speedup("moegrad") == 1
+        assert result.speedup("nobody") is None
+
+
+def test_json_has_settings_and_ratios(report: bench.Report) -> None:
+    document = json.loads(report.to_json())
+    assert document["schema"] == 1
+    first = document["results"][0]
+    assert (first["mode"], first["data"], first["tokens"]) == ("plain", "f32", 8)
+    assert first["speedup_over"]["numpy"] > 0
+
+
+@pytest.mark.parametrize(("spread", "noisy"), [(0.01, False), (0.9, True)])
+def test_the_table_says_when_the_machine_is_noisy(report: bench.Report, spread: float, noisy: bool) -> None:
+    results = tuple(bench.Result(each.setting, each.bytes_moved, each.seconds, spread) for each in report.results)
+    console = Console(width=120, record=True, file=io.StringIO())
+    bench_view.render(bench.Report(2, {}, results), console)
+    assert ("too noisy to trust" in console.export_text()) is noisy
+
+
+def test_peers_compute_the_same() -> None:
+    setting = bench.Setting("scales_bias", "f32", "f32", 6, 3, 40)
+    arguments = bench._arguments(setting)
+    row, weight = moegrad.finalize_routing_v2_grad(**arguments)
+    for name, run in peers.peers(arguments, row, weight, 1).items():
+        result = run()
+        if isinstance(result, tuple):
+            np.testing.assert_allclose(np.asarray(result[0]), row, rtol=1e-6, err_msg=name)
+            np.testing.assert_allclose(np.asarray(result[1]), weight, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_the_command_writes_json(tmp_path: Path) -> None:
+    path = tmp_path / "bench.json"
+    options = [
+        "-m",
+        "plain",
+        "-d",
+        "float32",
+        "--shape",
+        "2,64",
+        "--tokens",
+        "8",
+        "--repeats",
+        "3",
+        "--json",
+        str(path),
+    ]
+    result = CliRunner().invoke(app, ["bench", *options])
+    assert result.exit_code == 0
+    assert json.loads(path.read_text())["results"][0]["data"] == "f32"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-m", "nope"], "--mode: expected one of plain, scales, scales_bias; got 'nope'"),
+        (["--shape", "8,x"], "--shape: expected K,H as two positive numbers or a model's name, got '8,x'"),
+        (["--shape", "nope"], "model: expected one of llama-4-scout"),
+        (["-d", "f64"], "dtype: expected one of f16, bf16, f32, got 'f64'"),
+    ],
+)
+def test_bad_options_are_refused(options: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["bench", *options])
+    assert isinstance(result.exception, SpecError | MoegradError)
+    assert message in str(result.exception)
+
+
+def test_the_plot_is_written(report: bench.Report, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    bench_view.plot(report, tmp_path / "bench.png")
+    assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
