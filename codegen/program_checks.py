@@ -140,7 +140,9 @@ class _Entry:
 
 
 def _usable(name: str) -> bool:
-    return _IDENTIFIER.fullmatch(name) is not None and name not in _RESERVED
+    """Whether a name can stand in IR and kernels; ``_1`` is what a printer adds to a name, so it is none itself."""
+    only_a_number = name.startswith("_") and name[1:].isdigit()
+    return _IDENTIFIER.fullmatch(name) is not None and name not in _RESERVED and not only_a_number
 
 
 def _entries(func: FuncOp) -> Iterator[_Entry]:

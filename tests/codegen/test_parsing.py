@@ -158,6 +158,13 @@ BROKEN = {
         1,
         "func.func: result 1 needs a name that is an identifier and no keyword, got 'grad scales'",
     ),
+    "name-only-a-number": (
+        'moe.name = "grad_scales"',
+        'moe.name = "_1"',
+        5,
+        1,
+        "func.func: result 1 needs a name that is an identifier and no keyword, got '_1'",
+    ),
     "name-no-string": (
         'moe.name = "grad_scales"',
         "moe.name = @grad",
