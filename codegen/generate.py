@@ -41,11 +41,6 @@ def module_files(specs: Iterable[KernelSpec], command: str) -> dict[str, str]:
     }
 
 
-def program_file(program: ModuleOp, source: str, spec: KernelSpec) -> tuple[str, str]:
-    """File name and text of the kernel of a program file."""
-    return f"{spec.key}.pyx", emit_module(program, [spec], f"moegrad generate {source} {options(spec)}", True)
-
-
 def command_for(spec: KernelSpec, chip: str = "") -> str:
     """The command that regenerates one kernel of an operator, with a `chip` for the Ascend target."""
     operator, _, mode = spec.program.partition("__")
@@ -76,11 +71,6 @@ def ascend_kernel(spec: KernelSpec, chip: str = DEFAULT_CHIP) -> AscendKernel:
 def ascend_files(specs: Iterable[KernelSpec], chip: str = DEFAULT_CHIP) -> dict[str, str]:
     """All files of Ascend C kernels: file name -> text."""
     return {name: text for spec in sorted(specs) for name, text in ascend_kernel(spec, chip).files.items()}
-
-
-def ascend_program(program: ModuleOp, source: str, spec: KernelSpec, chip: str = DEFAULT_CHIP) -> AscendKernel:
-    """The Ascend C kernel of a program file."""
-    return emit_kernel(program, spec, f"moegrad generate {source} {options(spec)} {ascend_options(chip)}", chip)
 
 
 def ascend_options(chip: str) -> str:

@@ -17,7 +17,7 @@ from ..codegen.chips import DEFAULT_CHIP
 from ..codegen.chips import chip as known_chip
 from ..codegen.dtypes import DTYPES
 from ..codegen.errors import MoegradError, SpecError
-from ..codegen.generate import ascend_files, ascend_options, kernel_files, module_files
+from ..codegen.generate import ASCEND_FILES, ascend_files, ascend_options, kernel_files, module_files
 from ..codegen.models import models
 from ..codegen.operators import OPERATORS
 from ..codegen.parsing import function
@@ -45,7 +45,7 @@ class Target(StrEnum):
     ascendc = "ascendc"
 
 
-OWNED = {Target.cython: ("*.pyx",), Target.ascendc: ("*.h", "*.cpp", "*.asc")}
+OWNED = {Target.cython: ("*.pyx",), Target.ascendc: ASCEND_FILES}
 """Patterns of the files of a target's reference set."""
 
 USER_FLAGS = "-std=c++17 -O1 -fwrapv -ffp-contract=off"
