@@ -73,6 +73,11 @@ def ascend_files(specs: Iterable[KernelSpec], chip: str = DEFAULT_CHIP) -> dict[
     return {name: text for spec in sorted(specs) for name, text in ascend_kernel(spec, chip).files.items()}
 
 
+def ascend_program(program: ModuleOp, source: str, spec: KernelSpec, chip: str = DEFAULT_CHIP) -> AscendKernel:
+    """The Ascend C kernel of a program file."""
+    return emit_kernel(program, spec, f"moegrad generate {source} {options(spec)} {ascend_options(chip)}", chip)
+
+
 def ascend_options(chip: str) -> str:
     """Target and chip as command-line options."""
     return "--target ascendc" + (f" --chip {chip}" if chip != DEFAULT_CHIP else "")

@@ -61,6 +61,8 @@ def as_array(where: str, value: Any) -> Array:
         raise TypeError(f"{where}: expected an array (NumPy's, or one with DLPack), got {type(value).__name__}")
     if getattr(value, "requires_grad", False):
         raise ValueError(f"{where}: expected a tensor outside autograd (use .detach()), got requires_grad=True")
+    if _is_lazily_negated(value):
+        raise ValueError(f"{where}: expected stored values, got a tensor with the negative bit (use .resolve_neg())")
     _check_device(where, value)
     try:
         return _native.read_dlpack(_capsule(value), DLPACK_DTYPES)
@@ -105,6 +107,12 @@ def _capsule(value: Any) -> object:
             return value.__dlpack__()
     except (RuntimeError, ValueError, TypeError) as error:
         raise BufferError(str(error)) from error
+
+
+def _is_lazily_negated(value: Any) -> bool:
+    """Whether the memory of a torch tensor holds the negative of its values, which DLPack does not say."""
+    negated = getattr(value, "is_neg", None)
+    return callable(negated) and bool(negated())
 
 
 def _kind(value: Any) -> str:

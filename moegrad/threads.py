@@ -14,6 +14,9 @@ from contextlib import contextmanager
 SMALL = 1 << 20
 """Calls that touch fewer bytes than this use one thread: starting more costs what they would save."""
 
+MOST = 1024
+"""No call uses more threads, whatever the variables say: a system that cannot start them ends the process."""
+
 _limit: tuple[int, str] | None = None
 _small = SMALL
 
@@ -48,10 +51,10 @@ def _read_limit() -> tuple[int, str]:
     if own:
         if not own.isdecimal() or int(own) < 1:
             raise ValueError(f"MOEGRAD_NUM_THREADS: expected a positive integer, got {own!r}")
-        return int(own), "MOEGRAD_NUM_THREADS"
+        return min(int(own), MOST), "MOEGRAD_NUM_THREADS"
     shared = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # one number per nesting level
     if shared.isdecimal() and int(shared) > 0:
-        return int(shared), "OMP_NUM_THREADS"
+        return min(int(shared), MOST), "OMP_NUM_THREADS"
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0)), "processors of this process"
     return os.cpu_count() or 1, "processors"

@@ -56,6 +56,13 @@ def test_moegrad_num_threads_changes_no_bit(fresh: Fresh, count: str) -> None:
     assert said == f"({int(count)}, 'MOEGRAD_NUM_THREADS')"
 
 
+@pytest.mark.parametrize("variable", ["MOEGRAD_NUM_THREADS", "OMP_NUM_THREADS"])
+@pytest.mark.parametrize("count", ["100000", "99999999999999999999"])
+def test_a_number_of_threads_that_no_system_can_start_is_cut(fresh: Fresh, variable: str, count: str) -> None:
+    said = fresh("from moegrad import threads; print(threads.limit())", **{variable: count})
+    assert said == f"(1024, '{variable}')"
+
+
 @pytest.mark.parametrize("value", ["0", "-2", "two", "1.5"])
 def test_moegrad_num_threads_has_to_be_a_number(fresh: Fresh, value: str) -> None:
     last = fresh(CALL, fails=True, MOEGRAD_NUM_THREADS=value).splitlines()[-1]

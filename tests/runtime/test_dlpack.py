@@ -141,6 +141,22 @@ def test_exports_answer_what_consumers_ask() -> None:
         exported.__dlpack__(dl_device=(2, 0))
 
 
+class Negated(Foreign):
+    """A tensor as torch makes it: its memory holds the negative of its values."""
+
+    def is_neg(self) -> bool:
+        return True
+
+
+def test_a_tensor_with_the_negative_bit_is_refused() -> None:
+    grad = Negated(np.ones((2, 3), np.float32))
+    with pytest.raises(ValueError, match=r"grad_y: expected stored values, got a tensor with the negative bit"):
+        finalize_routing_v2_grad(grad, np.array([1, 0], np.int32))
+    out = (Negated(np.zeros((2, 3), np.float32)), None)
+    with pytest.raises(ValueError, match=r"expected stored values, got a tensor with the negative bit"):
+        finalize_routing_v2_grad(np.ones((2, 3), np.float32), np.array([1, 0], np.int32), out=out)
+
+
 # ---- torch ----
 
 
