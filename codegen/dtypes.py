@@ -24,6 +24,8 @@ class DType:
     """C storage type; 16-bit floats pass as bits."""
     ascendc: str
     """Ascend C element type."""
+    graph: str
+    """Name of its data type in operator definitions and in macros of kernel compilations."""
     mlir: Attribute
     """Builtin MLIR type."""
 
@@ -34,9 +36,9 @@ class DType:
 
 
 DTYPES: dict[str, DType] = {
-    "f16": DType("f16", "float16", 2, "uint16_t", "half", Float16Type()),
-    "bf16": DType("bf16", "bfloat16", 2, "uint16_t", "bfloat16_t", BFloat16Type()),
-    "f32": DType("f32", "float32", 4, "float", "float", Float32Type()),
+    "f16": DType("f16", "float16", 2, "uint16_t", "half", "DT_FLOAT16", Float16Type()),
+    "bf16": DType("bf16", "bfloat16", 2, "uint16_t", "bfloat16_t", "DT_BF16", BFloat16Type()),
+    "f32": DType("f32", "float32", 4, "float", "float", "DT_FLOAT", Float32Type()),
 }
 
 F32 = DTYPES["f32"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .arguments import INTERFACES, Interface
 from .dtypes import DTYPES
 from .errors import SpecError
 from .spec import ANY, KernelSpec
@@ -26,6 +27,8 @@ class Mode:
     """Operator and mode whose kernel runs this mode; empty: its own."""
     per_row: bool = False
     """Whether the loop runs over permuted rows (one slot each) instead of tokens."""
+    also: str = ""
+    """Optional input, beside the weights, that makes a call one of this mode."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,15 @@ class Operator:
     name: str
     summary: str
     modes: tuple[Mode, ...]
+
+    @property
+    def interface(self) -> Interface:
+        """Its arguments."""
+        return INTERFACES[self.name]
+
+    def kernel(self, mode: Mode) -> str:
+        """Name of the kernels that run a mode, without dtypes and shape."""
+        return mode.kernel or f"{self.name}__{mode.name}"
 
     def mode(self, name: str) -> Mode:
         """The mode of that name; SpecError lists the known ones."""
@@ -66,7 +78,7 @@ OPERATORS: dict[str, Operator] = {
             (
                 Mode("plain", "plain", "scatter gradient rows"),
                 Mode("scales", "scales", "scatter scaled rows, reduce weight gradients", True),
-                Mode("scales_bias", "scales_bias", "the same with an expert bias", True),
+                Mode("scales_bias", "scales_bias", "the same with an expert bias", True, also="bias"),
             ),
         ),
     )

@@ -8,7 +8,8 @@ ValueError for missing arguments, shapes and values, TypeError for types and dty
 from __future__ import annotations
 
 import operator as operators
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -141,28 +142,45 @@ def _spell_dtype(dtype: np.dtype[Any]) -> str:
 # ---- third: ranks and shapes ----
 
 
-def bind(op: Operator, column: int, arrays: Arrays, sizes: Sizes) -> None:
-    """Read the sizes off the shapes of `arrays` into `sizes`; ValueError where two of them disagree.
+class Call(NamedTuple):
+    """One call while its sizes are settled: `column` is 0 in ordinary, 1 in capacity mode."""
 
-    `column` picks the shapes: 0 ordinary mode, 1 padded_mode or drop_pad_mode 1.
-    """
-    odd = _native.first_odd_shape(arrays, op.shapes[column], sizes)
+    op: Operator
+    column: int
+    attributes: tuple[Any, ...]
+    """In the order of `op.attributes`."""
+    arrays: Arrays
+    sizes: Sizes
+
+
+def settle(call: Call) -> None:
+    """Apply the rules of the operator and mode in their order; `call.sizes` then has every size."""
+    for name in call.op.rules[call.column]:
+        RULES[name](call)
+
+
+def bind(call: Call) -> None:
+    """Read the sizes off the shapes of the inputs; ValueError where two of them disagree."""
+    op, sizes, shapes = call.op, call.sizes, call.op.shapes[call.column]
+    odd = _native.first_odd_shape(call.arrays, shapes, sizes)
     if odd < 0:
         return
-    array, symbols = arrays[odd], op.shapes[column][odd]
+    array, symbols = call.arrays[odd], shapes[odd]
     assert array is not None
     rows = f"M = {sizes['M']} elements in any shape" if symbols is None else ""
     _refuse_shape(op, op.inputs[odd].name, rows or _spell_shape(symbols or (), sizes), array.shape)
 
 
-def hidden(op: Operator, sizes: Sizes) -> None:
+def hidden(call: Call) -> None:
     """ValueError for rows without elements."""
+    op, sizes = call.op, call.sizes
     if sizes["H"] == 0:
         _refuse_shape(op, op.inputs[op.gradient].name, "a hidden size H of at least 1", (sizes["R"], 0))
 
 
-def slots(op: Operator, sizes: Sizes) -> None:
+def slots(call: Call) -> None:
     """Settle K from the weights, or as N / R without them; ValueError unless N = R * K."""
+    op, sizes = call.op, call.sizes
     tokens, count = sizes["R"], sizes["N"]
     topk = sizes.get("K")
     if topk is None:
@@ -175,15 +193,24 @@ def slots(op: Operator, sizes: Sizes) -> None:
         _refuse_slots(op, tokens, topk, count)
 
 
-def truncation(op: Operator, sizes: Sizes) -> None:
+def one_slot(call: Call) -> None:
+    """Settle K where every row is one slot."""
+    call.sizes["K"] = 1
+
+
+def truncation(call: Call) -> None:
     """ValueError when token_unpermute_grad has more permuted rows than slots."""
+    sizes = call.sizes
     if sizes["M"] > sizes["N"]:
         shape = (sizes["M"], sizes["H"])
-        _refuse_shape(op, "permuted_tokens", f"at most N = {sizes['N']} rows, one for each slot", shape)
+        _refuse_shape(call.op, "permuted_tokens", f"at most N = {sizes['N']} rows, one for each slot", shape)
 
 
-def restored(op: Operator, shape: Any, sizes: Sizes) -> None:
-    """ValueError unless restore_shape is two integers, (R, H)."""
+def restored(call: Call) -> None:
+    """ValueError unless restore_shape, the second attribute, is None or two integers, (R, H)."""
+    op, sizes, shape = call.op, call.sizes, call.attributes[1]
+    if shape is None:
+        return
     expected = f"(R, H) = {(sizes['R'], sizes['H'])}, the shape of unpermuted_tokens_grad"
     try:
         extents = tuple([integer(op, "restore_shape", extent) for extent in shape])
@@ -193,8 +220,10 @@ def restored(op: Operator, shape: Any, sizes: Sizes) -> None:
         raise ValueError(f"{op.name}: restore_shape: expected {expected}, got {extents}")
 
 
-def capacity(op: Operator, drop_pad_mode: int, experts: int, rows: int, sizes: Sizes) -> None:
+def capacity(call: Call) -> None:
     """Settle E, C and M = E * C for drop_pad_mode 1; ValueError for any other mode and for E or C below 1."""
+    op, sizes = call.op, call.sizes
+    drop_pad_mode, _, experts, rows = call.attributes
     if drop_pad_mode != 1:
         raise ValueError(f"{op.name}: drop_pad_mode: expected 0 (dropless) or 1 (drop/pad), got {drop_pad_mode}")
     for name, value in (("expert_num", experts), ("expert_capacity", rows)):
@@ -206,19 +235,27 @@ def capacity(op: Operator, drop_pad_mode: int, experts: int, rows: int, sizes: S
     sizes["E"], sizes["C"], sizes["M"] = experts, rows, experts * rows
 
 
-def active_rows(op: Operator, active_num: int, sizes: Sizes) -> None:
+def active_rows(call: Call) -> None:
     """Settle M for drop_pad_mode 0; ValueError when expanded_x has another number of rows."""
+    sizes, active_num = call.sizes, call.attributes[1]
     count = sizes["N"]
     limited = 0 < active_num < count
     rows = active_num if limited else count
     if sizes.setdefault("M", rows) != rows:
         reason = f"M = active_num = {rows} rows" if limited else f"M = N = {rows} rows, one for each slot"
-        _refuse_shape(op, "expanded_x", reason, (sizes["M"], sizes["H"]))
+        _refuse_shape(call.op, "expanded_x", reason, (sizes["M"], sizes["H"]))
 
 
-def output_shapes(op: Operator, column: int, sizes: Sizes, arrays: Arrays) -> tuple[tuple[int, ...], ...]:
+RULES: dict[str, Callable[[Call], None]] = {
+    rule.__name__: rule for rule in (bind, hidden, slots, one_slot, truncation, restored, capacity, active_rows)
+}
+"""The rules that tables name."""
+
+
+def output_shapes(call: Call) -> tuple[tuple[int, ...], ...]:
     """The shape of each result: one, and that of the weights where there are any."""
-    rows, weights = op.result_shape[column](sizes), arrays[op.weights]
+    op = call.op
+    rows, weights = op.result_shape[call.column](call.sizes), call.arrays[op.weights]
     return (rows,) if weights is None else (rows, weights.shape)
 
 
@@ -253,13 +290,19 @@ def _spell_shape(symbols: tuple[str, ...], sizes: Sizes) -> str:
 # ---- fourth: values of indices ----
 
 
-def indices(op: Operator, position: int, arrays: Arrays, low: int, high: int, distinct: bool) -> None:
+def indices(call: Call) -> None:
+    """ValueError unless the index arguments that are there have the values that their rows of the table allow."""
+    for position, low, symbol, distinct in call.op.values[call.column]:
+        if call.arrays[position] is not None and symbol in call.sizes:
+            _values_in(call.op, position, call.arrays, low, call.sizes[symbol], distinct)
+
+
+def _values_in(op: Operator, position: int, arrays: Arrays, low: int, high: int, distinct: bool) -> None:
     """ValueError unless int32 input `position` has values in [low, high) and, if `distinct`, none twice.
 
     Negative values that are in range (-1) may always repeat.
     """
     array = arrays[position]
-    assert array is not None
     bad = _native.find_bad_index(array, low, high, distinct)
     if bad is None:
         return

@@ -57,26 +57,13 @@ def token_unpermute_grad(
     arrays = checks.read(op, given)
     outputs = None if pair is None else checks.read_outputs(op, pair, arrays)
 
-    sizes: Sizes = {}
-    checks.bind(op, int(padded_mode), arrays, sizes)
-    checks.hidden(op, sizes)
+    call = checks.Call(op, int(padded_mode), (padded_mode, restore_shape), arrays, {})
+    results = _results(call, outputs, check_indices)
     if padded_mode:
-        sizes["K"] = 1
-        if restore_shape is not None:
-            checks.restored(op, restore_shape, sizes)
         mode = "padded" if probs is None else "padded_probs"
     else:
-        checks.slots(op, sizes)
-        checks.truncation(op, sizes)
         mode = "plain" if probs is None else "probs"
-    shapes = checks.output_shapes(op, int(padded_mode), sizes, arrays)
-    if outputs is not None:
-        checks.output_fits(op, outputs, shapes)
-    if check_indices:
-        low, high = (-1, sizes["R"]) if padded_mode else (0, sizes["N"])
-        checks.indices(op, op.indices, arrays, low, high, not padded_mode)
-    results = _results(op, shapes, arrays, outputs)
-    _run(op, mode, arrays, results, sizes)
+    _run(op, mode, arrays, results, call.sizes)
     return _hand_back(given[op.gradient], results, pair)
 
 
@@ -135,32 +122,22 @@ def finalize_routing_v2_grad(
     arrays = checks.read(op, given)
     outputs = None if pair is None else checks.read_outputs(op, pair, arrays)
 
-    sizes: Sizes = {}
-    if drop_pad_mode:
-        checks.capacity(op, drop_pad_mode, expert_num, expert_capacity, sizes)
-    checks.bind(op, drop_pad_mode, arrays, sizes)
-    checks.hidden(op, sizes)
-    checks.slots(op, sizes)
-    if not drop_pad_mode:
-        checks.active_rows(op, active_num, sizes)
-    shapes = checks.output_shapes(op, drop_pad_mode, sizes, arrays)
-    if outputs is not None:
-        checks.output_fits(op, outputs, shapes)
-    if check_indices:
-        low, high = (-1, sizes["M"]) if drop_pad_mode else (0, sizes["N"])
-        checks.indices(op, op.indices, arrays, low, high, True)
-        if expert_idx is not None and "E" in sizes:
-            checks.indices(op, op.positions["expert_idx"], arrays, 0, sizes["E"], False)
+    attributes = (drop_pad_mode, active_num, expert_num, expert_capacity)
+    call = checks.Call(op, 1 if drop_pad_mode else 0, attributes, arrays, {})
+    results = _results(call, outputs, check_indices)
     mode = "plain" if scales is None else "scales" if bias is None else "scales_bias"
-    results = _results(op, shapes, arrays, outputs)
-    _run(op, mode, arrays, results, sizes)
+    _run(op, mode, arrays, results, call.sizes)
     return _hand_back(given[op.gradient], results, pair)
 
 
-def _results(
-    op: Operator, shapes: tuple[tuple[int, ...], ...], arrays: Arrays, outputs: Arrays | None
-) -> tuple[Array, Array | None]:
-    """Where the kernel writes: the caller's outputs, once found fit for that, or new arrays."""
+def _results(call: checks.Call, outputs: Arrays | None, check_indices: bool) -> tuple[Array, Array | None]:
+    """Settle the sizes, check values, and say where the kernel writes: the caller's outputs, found fit, or new arrays."""
+    checks.settle(call)
+    op, arrays, shapes = call.op, call.arrays, checks.output_shapes(call)
+    if outputs is not None:
+        checks.output_fits(op, outputs, shapes)
+    if check_indices:
+        checks.indices(call)
     gradient, weights = arrays[op.gradient], arrays[op.weights]
     if outputs is not None:
         checks.output_memory(op, outputs, arrays)

@@ -18,6 +18,7 @@ from ..codegen.chips import chip as known_chip
 from ..codegen.dtypes import DTYPES
 from ..codegen.errors import MoegradError, SpecError
 from ..codegen.generate import ASCEND_FILES, ascend_files, ascend_options, kernel_files, module_files
+from ..codegen.interface import contract_module, with_tables
 from ..codegen.models import models
 from ..codegen.operators import OPERATORS
 from ..codegen.parsing import function
@@ -29,9 +30,12 @@ from ..codegen.targets.ascendc.hostbuild import build_kernels, include_dir
 from ..codegen.targets.cython.build import build_modules
 from ..codegen.targets.cython.emit import emit_module
 from ..codegen.targets.cython.toolchain import ISA_FLAGS
+from ..codegen.targets.project.emit import Project
+from ..codegen.targets.project.launch import LaunchProject
 from ..codegen.text import program_text
 from ..codegen.writer import FileWriter
 from .commands import register
+from .device import hostacl, wanted_project, write_project
 from .sources import Source, resolve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -135,7 +139,7 @@ def ir(
 def generate(
     source: Annotated[str, typer.Argument(help="an operator, or a program file ending in .mlir")] = "",
     mode: ModeOption = "",
-    dtype: DataOption = "bf16",
+    dtype: Annotated[str, typer.Option("--dtype", "-d", help="dtype D: f16, bf16 or f32; bf16, of a project all")] = "",
     weight_dtype: WeightOption = "",
     topk: TopkOption = 0,
     hidden: HiddenOption = 0,
@@ -145,10 +149,24 @@ def generate(
         Target | None, typer.Option("--target", "-t", help="cython; for the reference set every target")
     ] = None,
     chip: ChipOption = "",
+    project: Annotated[Path | None, typer.Option("--project", help="write an operator package's project here")] = None,
+    launch: Annotated[Path | None, typer.Option("--launch", help="write a project for direct launch here")] = None,
+    soc: Annotated[str, typer.Option("--soc", help="chip of a project; ascend910b, ascend910_93 or ascend950")] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="folder; the reference set has its own")] = None,
     check: Annotated[bool, typer.Option("--check", help="write nothing; exit 1 where files are not fresh")] = False,
 ) -> None:
     """Write kernels; `moegrad generate --check` compares the committed reference set with fresh output."""
+    if project or launch:
+        if source or mode or set_ or target or chip or out:
+            raise SpecError("generate: a project takes --soc, --model, --topk, --hidden, --dtype and --weight-dtype only")
+        wanted = wanted_project(soc or DEFAULT_CHIP, model, topk, hidden, dtype, weight_dtype)
+        for kind, folder in ((Project, project), (LaunchProject, launch)):
+            if folder:
+                write_project(console, folder, kind(wanted), check)
+        return
+    if soc:
+        raise SpecError(f"--soc: is for --project and --launch, got {soc!r}; kernels take --chip")
+    dtype = dtype or "bf16"
     if not source and not model and not set_:
         set_ = "reference"
     if sum(map(bool, (source, model, set_))) != 1:
@@ -164,6 +182,8 @@ def generate(
         each_chip = checked_chip(chip, each) if len(targets) == 1 else DEFAULT_CHIP
         for path, text in _texts(found, model, set_, each, each_chip).items():
             writers[-1].add(path, text)
+    if set_ == "reference" and target is None and out is None:
+        writers += _interface_writers()
     if check:
         _check(writers, whole=bool(set_))
     else:
@@ -192,7 +212,23 @@ def _text(found: Source) -> str:
 
 def reference_folder(target: Target) -> Path:
     """Folder of the committed reference set of a target."""
-    return Path(str(files("moegrad.generated").joinpath("__init__.py"))).parent / target.value
+    return _generated() / target.value
+
+
+def _generated() -> Path:
+    return Path(str(files("moegrad.generated").joinpath("__init__.py"))).parent
+
+
+def _interface_writers() -> list[FileWriter]:
+    """What is written from the operators' arguments: tables of the run time and, in a checkout, of the docs."""
+    tables = FileWriter(_generated(), ("contract.py",))
+    tables.add("contract.py", contract_module())
+    page = _generated().parent / "docs" / "operators.md"
+    if not page.exists():
+        return [tables]
+    docs = FileWriter(page.parent, (page.name,))
+    docs.add(page.name, with_tables(page.read_text(encoding="utf-8")))
+    return [tables, docs]
 
 
 def _check(writers: list[FileWriter], whole: bool) -> None:
@@ -274,6 +310,7 @@ def hostmodel(
     print(flags if cflags else f"g++ {flags} kernel.cpp -o kernel && ./kernel")
 
 
+app.command()(hostacl)
 register(app)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 
+from ..naming import camel
 from ..signature import HIDDEN, TOPK, signature, size_symbols
 
 _CPP = """
@@ -73,13 +74,6 @@ SUFFIXES = ("Gm", "Block", "F32", "Sums", "Part", "In", "Out", "Through", "Rows"
 
 _FAMILY = re.compile(rf"(?:(?:{'|'.join(SUFFIXES)})\d*)*")
 _ENDS_IN_SUFFIX = re.compile(rf"(?:{'|'.join(SUFFIXES)})\d*$")
-
-
-def camel(name: str) -> str:
-    """``grad_expanded_x`` as ``gradExpandedX``: an identifier without underscores, whatever `name` is."""
-    head, *rest = [part for part in re.split(r"[^0-9A-Za-z]+", name) if part] or ["x"]
-    word = head[0].lower() + head[1:] + "".join(part[0].upper() + part[1:] for part in rest)
-    return f"x{word}" if word[0].isdigit() else word
 
 
 def unique(name: str, taken: Iterable[str]) -> str:

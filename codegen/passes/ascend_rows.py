@@ -16,9 +16,10 @@ from ..dialect.tensor import CastOp, RowDotOp
 from ..dialect.types import element
 from ..dtypes import from_mlir
 from ..errors import LoweringError
+from ..naming import camel
 from ..signature import Tensor
 from .ascend_loops import Leaf, Loops, Stage, argument_number, computes_row, is_row, is_void_dot, loads
-from .ascend_names import KernelNames, camel, out_name, unique
+from .ascend_names import KernelNames, out_name, unique
 from .ub_plan import CALC, CONSTANT, IN, OUT, ROW, SLOT, THROUGH, TOKEN, Buffer
 
 UB, COPY = "ub", "copy"

@@ -19,6 +19,7 @@ from ..chips import CAST, DEFAULT_CHIP, MOVE, REDUCTION, Chip, chip, require
 from ..dialect.slot import LoadIndexOp, LoadScalarOp, StoreRowOp, StoreScalarOp, ZeroUnnamedRowsOp
 from ..dialect.tensor import RowDotOp
 from ..errors import LoweringError
+from ..naming import camel
 from ..parsing import function
 from ..signature import HIDDEN, TOPK, Tensor, bound_sizes, signature
 from . import ub_plan
@@ -32,7 +33,7 @@ from .ascend_loops import (
     sink_to_uses,
     sum_source,
 )
-from .ascend_names import KernelNames, block_name, camel, out_name, part_name, sums_name, widened_name
+from .ascend_names import KernelNames, block_name, out_name, part_name, sums_name, widened_name
 from .ascend_rows import UB, RowPlacer, place_of, tag_of
 from .ub_plan import (
     BLOCK,

@@ -65,7 +65,7 @@ def cache_dir() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "moegrad" / "hostmodel"
 
 
-def _safe_folder(folder: Path) -> Path:
+def safe_folder(folder: Path) -> Path:
     """The folder, made for this user alone; BuildError where another could put a library into it.
 
     What is in it gets loaded and run, so a folder that somebody else owns or can write to is not used.
@@ -101,10 +101,10 @@ def build_kernels(kernels: Sequence[AscendKernel], cache: Path | None = None) ->
     sources = {name: text for kernel in kernels for name, text in kernel.files.items()}
     unit = '#include "kernel_operator.h"\n' + "\n".join(hostrun_source(kernel) for kernel in kernels)
     flags = compile_flags(chips.pop())
-    tools = (*compiler(), _version(compiler()), _headers_digest(include_dir()))
+    tools = (*compiler(), compiler_version(compiler()), _headers_digest(include_dir()))
     key = digest(unit, *(part for item in sorted(sources.items()) for part in item), *flags, *tools)
     name = f"{kernels[0].source.key}-{key}" if len(kernels) == 1 else key
-    target = _safe_folder(cache or cache_dir()) / f"{name}.so"
+    target = safe_folder(cache or cache_dir()) / f"{name}.so"
     if not target.exists():
         _compile(sources | {"hostrun.cpp": unit}, flags, target)
     return target
@@ -123,7 +123,8 @@ def _compile(sources: dict[str, str], flags: Sequence[str], target: Path) -> Non
 
 
 @cache
-def _version(command: tuple[str, ...]) -> str:
+def compiler_version(command: tuple[str, ...]) -> str:
+    """What a compiler says of itself."""
     return subprocess.run([*command, "--version"], capture_output=True, text=True, check=False).stdout
 
 

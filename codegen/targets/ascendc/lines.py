@@ -20,6 +20,8 @@ def wrap(line: str, width: int = CODE_WIDTH) -> str:
         indent = " " * (len(line) - len(line.lstrip()))
         return f"{indent}// {comment}\n{wrap(code, width)}"
     cut = line.rfind(", ", 0, width)
+    while cut >= 0 and line.count('"', 0, cut) % 2:  # inside a string
+        cut = line.rfind(", ", 0, cut)
     if cut < 0:
         target, equals, value = line.partition(" = ")
         indent = " " * (len(line) - len(line.lstrip()) + 4)

@@ -11,8 +11,9 @@ from xdsl.ir import Operation, SSAValue
 from ...dialect.slot import InRangeOp, LoadIndexOp, SlotOp
 from ...dtypes import STORAGE
 from ...errors import LoweringError
+from ...naming import camel
 from ...passes.ascend_loops import Loops, argument_number, read_loops
-from ...passes.ascend_names import KernelNames, block_name, camel, unique, widened_name
+from ...passes.ascend_names import KernelNames, block_name, unique, widened_name
 from ...passes.plan_ascend import AscendPlan, read_plan
 from ...passes.ub_plan import BLOCK, BLOCK_TOKENS, ROW, SLOT, TOKEN, Buffer
 from ...signature import TOPK, Tensor, bound_sizes, signature, size_symbols
