@@ -118,10 +118,10 @@ setup(
     package_data={
         "moegrad": ["py.typed", "*.pyi"],
         "moegrad.codegen": ["programs/*.mlir", "models.csv"],
-        "moegrad.templates": ["*/*.j2"],
+        "moegrad.templates": ["**/*.j2"],
         "moegrad.generated": ["cython/*.pyx", "ascendc/*"],
         "moegrad.cpu": ["*.h"],
-        "moegrad.hostmodel": ["include/**/*.h"],
+        "moegrad.hostmodel": ["include/**/*.h", "acl/*", "oprun/*"],
         "moegrad.tools": ["*.j2"],
     },
     ext_modules=[

@@ -1,4 +1,4 @@
-"""Writes the operators' arguments for those who do not import the compiler: the run time, and the reader of the docs."""
+"""Writes the operators' arguments for those who do not import the compiler: the run time, and readers of the docs."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@
         acl.aclnnMoeFinalizeRoutingV2Grad(acl.malloc(size), size, executor)
 
 Names and order of arguments are those of the operator pages; arrays stand for tensors, None for null. Inputs are copied
-to device memory as they are, strides and all (negative strides, which tensors cannot have, are straightened); results are copied to the output arrays once the second phase is done. It
-runs the library that `moegrad hostacl --library` builds, which needs the compiler extra and a C++ compiler the first
-time. For tests, and for code on its way to or from a device.
+to device memory as they are, strides and all (negative strides, which tensors cannot have, are straightened); results
+are copied to the output arrays once the second phase is done. The library is the one that `moegrad hostacl --library`
+builds, which needs the compiler extra and a C++ compiler the first time. For tests, and for code on its way to or from
+a device.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ DTYPES: dict[np.dtype[Any], int] = {
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
 _HUGE_FIRST = 0
 
-FUNCTIONS = {"aclnnMoeTokenUnpermuteGrad": TOKEN_UNPERMUTE_GRAD, "aclnnMoeFinalizeRoutingV2Grad": FINALIZE_ROUTING_V2_GRAD}
+FUNCTIONS = {
+    "aclnnMoeTokenUnpermuteGrad": TOKEN_UNPERMUTE_GRAD,
+    "aclnnMoeFinalizeRoutingV2Grad": FINALIZE_ROUTING_V2_GRAD,
+}
 """Second phase -> its operator."""
 
 
@@ -183,7 +187,7 @@ class Session:
         return text.decode() if text else "(no message)"
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function of the ACL by name; Python integers are pointers and sizes. AclnnError unless it returns 0."""
+        """Calls an ACL function by name; Python integers are pointers and sizes. AclnnError unless it returns 0."""
         passed = [ctypes.c_void_p(each) if isinstance(each, int) else each for each in arguments]
         status = getattr(self.library, name)(*passed)
         if status != 0:

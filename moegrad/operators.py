@@ -59,10 +59,7 @@ def token_unpermute_grad(
 
     call = checks.Call(op, int(padded_mode), (padded_mode, restore_shape), arrays, {})
     results = _results(call, outputs, check_indices)
-    if padded_mode:
-        mode = "padded" if probs is None else "padded_probs"
-    else:
-        mode = "plain" if probs is None else "probs"
+    mode = ("padded" if probs is None else "padded_probs") if padded_mode else "plain" if probs is None else "probs"
     _run(op, mode, arrays, results, call.sizes)
     return _hand_back(given[op.gradient], results, pair)
 
@@ -131,7 +128,7 @@ def finalize_routing_v2_grad(
 
 
 def _results(call: checks.Call, outputs: Arrays | None, check_indices: bool) -> tuple[Array, Array | None]:
-    """Settle the sizes, check values, and say where the kernel writes: the caller's outputs, found fit, or new arrays."""
+    """Settle sizes, check values, and say where the kernel writes: the caller's outputs, found fit, or new arrays."""
     checks.settle(call)
     op, arrays, shapes = call.op, call.arrays, checks.output_shapes(call)
     if outputs is not None:

@@ -158,7 +158,9 @@ def generate(
     """Write kernels; `moegrad generate --check` compares the committed reference set with fresh output."""
     if project or launch:
         if source or mode or set_ or target or chip or out:
-            raise SpecError("generate: a project takes --soc, --model, --topk, --hidden, --dtype and --weight-dtype only")
+            raise SpecError(
+                "generate: a project takes --soc, --model, --topk, --hidden, --dtype and --weight-dtype only"
+            )
         wanted = wanted_project(soc or DEFAULT_CHIP, model, topk, hidden, dtype, weight_dtype)
         for kind, folder in ((Project, project), (LaunchProject, launch)):
             if folder:

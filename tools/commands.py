@@ -33,7 +33,10 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    target: Annotated[str, typer.Option("--target", "-t", help="cython, ascendc, ascendc:CHIP or all")] = "cython",
+    target: Annotated[
+        str,
+        typer.Option("--target", "-t", help="cython, ascendc, aclnn, one of the last two with :CHIP, or all kernels"),
+    ] = "cython",
     cases: Annotated[int, typer.Option("--cases", min=1, help="cases of each operator x mode x D x P")] = 8,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of the cases")] = 0,
     operator: Annotated[str | None, typer.Option("--operator", help="one operator only")] = None,

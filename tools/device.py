@@ -47,7 +47,9 @@ def write_project(console: Console, folder: Path, project: Project | LaunchProje
         console.print(f"{len(files)} files are fresh")
         return
     changed = writer.write(remove_stale=True)
-    console.print(f"{len(files)} files in {folder}, {len(changed)} changed; its README.md says how to build it")
+    console.print(
+        f"{len(files)} files in {folder}, {len(changed)} changed; its README.md says how to build it", soft_wrap=True
+    )
 
 
 def library_of(spec: ProjectSpec) -> HostLibrary:

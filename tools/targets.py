@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .. import _native, kernels, operators, threads
+from ..aclnn import Session
 from ..codegen.chips import FAMILIES
 from ..contract import FINALIZE_ROUTING_V2_GRAD, TOKEN_UNPERMUTE_GRAD
+from .aclnn_runs import run_through_aclnn
 from .cases import DTYPES, Case
 from .oracle import Array
 
@@ -213,20 +215,51 @@ def build_for_npu(combination: Combination, chip: str) -> None:
     specialised_kernels(program, chip)
 
 
-TARGETS: dict[str, Target] = {"cython": Target(run_on_cpu, cpu_variants, cpu_shapes)} | {
-    f"ascendc:{chip}": Target(
-        partial(run_on_npu, chip=chip),
-        partial(npu_variants, chip),
-        npu_shapes,
-        partial(build_for_npu, chip=chip),
-    )
-    for chip in FAMILIES
-}
+@cache
+def host_session(chip: str) -> Session:
+    """A session with the operators of a chip, whose library is built where it is not; it stays open."""
+    from ..codegen.targets.project.emit import Project, ProjectSpec
+    from ..codegen.targets.project.hostlib import build_host_library
+
+    return Session(str(build_host_library(Project(ProjectSpec(chip))).path)).__enter__()
+
+
+def run_on_aclnn(case: Case, chip: str) -> Outputs:
+    """The operator package of a chip, called in two phases as a client of a device calls it."""
+    return run_through_aclnn(case, host_session(chip))
+
+
+def build_for_aclnn(_combination: Combination, chip: str) -> None:
+    """Builds the library of a chip."""
+    host_session(chip)
+
+
+TARGETS: dict[str, Target] = (
+    {"cython": Target(run_on_cpu, cpu_variants, cpu_shapes)}
+    | {
+        f"ascendc:{chip}": Target(
+            partial(run_on_npu, chip=chip),
+            partial(npu_variants, chip),
+            npu_shapes,
+            partial(build_for_npu, chip=chip),
+        )
+        for chip in FAMILIES
+    }
+    | {
+        f"aclnn:{chip}": Target(
+            partial(run_on_aclnn, chip=chip), shapes=npu_shapes, prepare=partial(build_for_aclnn, chip=chip)
+        )
+        for chip in FAMILIES
+    }
+)
 """Name of the target, with its chip where it has several -> target."""
+
+KERNEL_TARGETS = ("cython", "ascendc")
+"""Targets that kernels are printed for; aclnn runs those of ascendc, in their package."""
 
 
 def targets_named(name: str) -> tuple[str, ...]:
-    """The keys of TARGETS that a name on the command line stands for: ``all``, a target, or a target and chip."""
+    """The keys of TARGETS that a name on a command line stands for: ``all`` kernels, a target, or target and chip."""
     if name == "all":
-        return tuple(TARGETS)
+        return tuple(key for key in TARGETS if key.partition(":")[0] in KERNEL_TARGETS)
     return tuple(key for key in TARGETS if key == name or key.startswith(f"{name}:")) or (name,)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from moegrad.codegen.generate import ascend_kernel, ascend_program
 from moegrad.codegen.interpreter import run_program
+from moegrad.codegen.naming import camel
 from moegrad.codegen.operators import make_spec
 from moegrad.codegen.parsing import function, parse_program
-from moegrad.codegen.passes.ascend_names import RESERVED, SUFFIXES, KernelNames, camel
+from moegrad.codegen.passes.ascend_names import RESERVED, SUFFIXES, KernelNames
 from moegrad.codegen.pipeline import lower
 from moegrad.codegen.spec import KernelSpec
 from moegrad.codegen.targets.ascendc.emit import AscendKernel

@@ -74,7 +74,6 @@ class ProjectSpec:
     """The command-line options that asked for shapes and pairs, for headers."""
 
 
-
 def project_spec(soc: str, model_name: str, topk: int, hidden: int, data: str, weight: str) -> ProjectSpec:
     """The spec that command-line options ask for; SpecError where they contradict each other."""
     name = chip(soc).name
@@ -88,7 +87,8 @@ def project_spec(soc: str, model_name: str, topk: int, hidden: int, data: str, w
     limit = chip(name).topk_limit
     if limit and topk > limit:
         raise SpecError(f"--topk: {name} takes at most {limit} slots a token, got {topk}")
-    shapes, options = (), ""
+    shapes: tuple[tuple[int, int], ...] = ()
+    options = ""
     if model_name:
         found = model(model_name)
         shapes, options = ((found.topk, found.hidden),), f"--model {model_name}"
@@ -103,7 +103,7 @@ def project_spec(soc: str, model_name: str, topk: int, hidden: int, data: str, w
 class Project:
     """One project: its operators, and all its files."""
 
-    owned = ("op_kernel/*.h", "host/*.cpp", "op_api/*.h")
+    owned: tuple[str, ...] = ("op_kernel/*.h", "host/*.cpp", "op_api/*.h")
     """Patterns of the files of which a project of other options has others."""
 
     option = "--project"
@@ -116,8 +116,7 @@ class Project:
 
     def _operator(self, operator: Operator) -> ProjectOperator:
         forwards = not self._in_python and operator.name == "token_unpermute_grad" and self.spec.soc in FORWARDING
-        modes = [mode for mode in operator.modes if not (forwards and mode.kernel)]
-        kernels = project_kernels(operator, modes, self.spec.pairs, self.spec.shapes, self.spec.soc)
+        kernels = project_kernels(operator, self.spec.pairs, self.spec.shapes, self.spec.soc)
         columns = columns_of(kernels, self.spec.pairs)
         forward = _forward(operator) if forwards else None
         return ProjectOperator(operator, kernels, columns, branches_of(columns), forward, self._in_python)
@@ -126,7 +125,7 @@ class Project:
     def files(self) -> dict[str, str]:
         """Path below the project's folder -> text."""
         found = {path: self.text(template, path) for path, template in SHARED.items()}
-        if any(operator.forward for operator in self.operators):
+        if self.forwards:
             found[FORWARDED] = self.text(FORWARDED, FORWARDED)
         for operator in self.operators:
             found |= self.operator_files(operator, OF_OPERATOR)
@@ -160,6 +159,11 @@ class Project:
         return " ".join(filter(None, (f"moegrad generate {self.option} DIR --soc {self.spec.soc}", self.spec.options)))
 
     @property
+    def forwards(self) -> bool:
+        """Whether an operator runs as another."""
+        return any(operator.forward for operator in self.operators)
+
+    @property
     def products(self) -> str:
         """What the chip is sold as."""
         return chip(self.spec.soc).products
@@ -167,7 +171,9 @@ class Project:
     @property
     def pair_text(self) -> str:
         """The data types of rows and weights."""
-        rows, weights = (dict.fromkeys(DTYPES[tag].numpy for tag in tags) for tags in zip(*self.spec.pairs, strict=True))
+        rows, weights = (
+            dict.fromkeys(DTYPES[tag].numpy for tag in tags) for tags in zip(*self.spec.pairs, strict=True)
+        )
         return f"{', '.join(rows)} and {', '.join(weights)}, in any combination"
 
     @property
@@ -189,7 +195,7 @@ def _forward(operator: Operator) -> Forward:
     return Forward(
         "aclnnMoeFinalizeRoutingV2Grad",
         inner,
-        f"if (!{operator.interface.attributes[0].c_name})",
+        f"if (!{operator.interface.attributes[0].c_name} && rows != 0)",
         own["expanded_x"],
         f"{inner}GetWorkspaceSize({arguments})",
     )

@@ -1,4 +1,4 @@
-"""The kernels of a device project: which there are, by what key the tiling function names them, in which compilation."""
+"""The kernels of a device project: which there are, under what tiling key, in which compilation."""
 
 from __future__ import annotations
 
@@ -142,16 +142,15 @@ class Branch:
 
 def project_kernels(
     operator: Operator,
-    modes: Sequence[Mode],
     pairs: Sequence[tuple[str, str]],
     shapes: Sequence[tuple[int, int]],
     chip: str,
 ) -> tuple[ProjectKernel, ...]:
-    """Kernels of some modes for dtype pairs (D, P) and for shapes (K, H), then for any shape."""
+    """Kernels of all modes for dtype pairs (D, P) and for shapes (K, H), then for any shape."""
     found = []
     numbers = {mode.name: number for number, mode in enumerate(operator.modes, 1)}
     for number, (topk, hidden) in [*enumerate(shapes, 1), (0, (ANY, ANY))]:
-        for mode in modes:
+        for mode in operator.modes:
             key = numbers[mode.name] * KEYS_A_MODE + number
             for data, weight in dict.fromkeys((data, weight if mode.weighted else "") for data, weight in pairs):
                 wanted = make_spec(operator.name, mode.name, data, weight, 1 if mode.per_row else topk, hidden)

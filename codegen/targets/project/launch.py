@@ -45,9 +45,7 @@ class LaunchProject(Project):
             found |= self.operator_files(operator, OF_OPERATOR)
             for kernel in operator.kernels:
                 found |= {
-                    f"kernels/{name}": text
-                    for name, text in kernel.emitted.files.items()
-                    if not name.endswith(".cpp")
+                    f"kernels/{name}": text for name, text in kernel.emitted.files.items() if not name.endswith(".cpp")
                 }
         return found
 

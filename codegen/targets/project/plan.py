@@ -8,7 +8,7 @@ from functools import cached_property
 from ...arguments import ALWAYS, DATA, INDEX, OPTIONAL, WEIGHT, Argument, Interface
 from ...dtypes import DTYPES
 from ...naming import camel, pascal
-from ...operators import Mode, Operator
+from ...operators import Operator
 from .kernels import Branch, Column, ProjectKernel
 
 _ROLES = {DATA: "Role::kData", WEIGHT: "Role::kWeight", INDEX: "Role::kIndex"}
@@ -253,9 +253,7 @@ class ProjectOperator:
         lines = [line for row in self._face.inputs for line in _definition("Input", row, row.needed == ALWAYS)]
         for attribute in self._face.attributes:
             lines.append(f'this->Attr("{attribute.name}").AttrType(OPTIONAL).{attribute.spelling.definition};')
-        return lines + [
-            line for row in self._face.outputs for line in _definition("Output", row, row.needed == ALWAYS)
-        ]
+        return lines + [line for row in self._face.outputs for line in _definition("Output", row, row.needed == ALWAYS)]
 
     @property
     def attribute_kinds(self) -> list[str]:
@@ -263,21 +261,17 @@ class ProjectOperator:
         return [f"AttributeKind::k{pascal(row.kind)}" for row in self._face.attributes]
 
     @property
-    def modes(self) -> list[tuple[int, Mode]]:
-        """Modes that this operator itself has kernels for, with their numbers."""
-        used = {kernel.mode_name for kernel in self.kernels}
-        return [(number, mode) for number, mode in enumerate(self.operator.modes, 1) if mode.name in used]
-
-    @property
     def mode_constants(self) -> list[str]:
         """Declarations of the numbers of the modes."""
-        return [f"constexpr int32_t k{pascal(mode.name)} = {number};" for number, mode in self.modes]
+        return [
+            f"constexpr int32_t k{pascal(mode.name)} = {number};" for number, mode in enumerate(self.operator.modes, 1)
+        ]
 
     @property
     def mode_choice(self) -> list[str]:
         """Statements that return the mode of a call: those that ask for most come first."""
         lines = []
-        for _, mode in sorted(self.modes, key=lambda item: (not item[1].also, item[0])):
+        for mode in sorted(self.operator.modes, key=lambda mode: not mode.also):
             tests = [f"call.Column() == {int(mode.per_row)}"] if any(m.per_row for m in self.operator.modes) else []
             weights = f"call.inputs[{self._position(self._face.weights)}].present"
             tests.append(weights if mode.weighted else f"!{weights}")
@@ -293,7 +287,9 @@ class ProjectOperator:
     def torch_schema(self) -> str:
         """Schema of the operator in torch.library."""
         kinds = {"bool": "bool {}=False", "int": "int {}=0", "ints": "int[]? {}=None"}
-        inputs = [f"Tensor {row.name}" if row.needed == ALWAYS else f"Tensor? {row.name}=None" for row in self._face.inputs]
+        inputs = [
+            f"Tensor {row.name}" if row.needed == ALWAYS else f"Tensor? {row.name}=None" for row in self._face.inputs
+        ]
         attributes = [kinds[row.kind].format(row.name) for row in self._face.attributes]
         return f"{self.name}({', '.join([*inputs, *attributes])}) -> (Tensor, Tensor)"
 
@@ -315,7 +311,10 @@ class ProjectOperator:
     @property
     def torch_attributes(self) -> list[str]:
         """Attributes of its functions as the checks take them."""
-        return [f"AttributeOf({row.name})" if row.kind == "ints" else f"AttributeOf(int64_t{{{row.name}}})" for row in self._face.attributes]
+        return [
+            f"AttributeOf({row.name})" if row.kind == "ints" else f"AttributeOf(int64_t{{{row.name}}})"
+            for row in self._face.attributes
+        ]
 
     @property
     def key_table(self) -> list[str]:
