@@ -80,13 +80,14 @@ _LOOKED_FOR: tuple[tuple[str, str, Callable[[], str], bool], ...] = (
     ("CPU variants", "instruction sets this processor runs", _variants, True),
     (
         "C++ compiler",
-        "Ascend C kernels on the host model",
+        "Ascend C kernels and operator packages on the host model",
         lambda: _program(os.environ.get("CXX", "c++"), "g++"),
         False,
     ),
     ("mlir-opt", "tests of the generic form", lambda: _program("mlir-opt", "mlir-opt-19"), False),
     ("Ascend toolkit", "building for a device (ASCEND_HOME_PATH)", _toolkit, False),
-    ("torch", "tests of the DLPack path", lambda: _package("torch"), False),
+    ("cmake", "operator projects, on the host and for a device", lambda: _program("cmake"), False),
+    ("torch", "tests of the DLPack path and of the PyTorch binding", lambda: _package("torch"), False),
     ("numba", "a peer in benchmarks", lambda: _package("numba"), False),
     ("matplotlib", "plots", lambda: _package("matplotlib"), False),
 )

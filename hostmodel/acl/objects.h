@@ -43,8 +43,8 @@ aclnnStatus Fail(aclnnStatus status, const std::string& text);
 // the host ACL is held meanwhile, so work calls what is here and the public functions on its own thread only.
 using Work = std::function<aclnnStatus(void* workspace)>;
 
-// An executor of operator `api`, which one call of RunExecutor uses up, unless it is repeatable. Null, with the error set, if the host ACL is
-// not initialised or the thread has no device.
+// An executor of operator `api`, which one call of RunExecutor uses up unless the client made it repeatable. Null, with
+// the error set, if the host ACL is not initialised or the thread has no device.
 aclOpExecutor* NewExecutor(const std::string& api, uint64_t workspace_bytes, std::vector<Extent> extents, Work work);
 
 // The second phase of every operator: checks executor, workspace, stream and extents, then queues the work.

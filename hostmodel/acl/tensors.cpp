@@ -120,12 +120,13 @@ int NeedAlive(const Call& call, const Pool<T>& pool, const T* object, const char
 template <typename T>
 aclnnStatus Destroy(const Call& call, Pool<T>* pool, const T* object, const char* argument)
 {
-    if (const int error = object == nullptr ? call.NeedInit() : NeedAlive(call, *pool, object, argument)) {
+    if (object == nullptr) {
+        return ACLNN_SUCCESS;
+    }
+    if (const int error = NeedAlive(call, *pool, object, argument)) {
         return error;
     }
-    if (object != nullptr) {
-        pool->Remove(object);
-    }
+    pool->Remove(object);
     return ACLNN_SUCCESS;
 }
 

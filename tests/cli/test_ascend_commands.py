@@ -117,4 +117,7 @@ def test_counters_are_for_the_ascend_target() -> None:
 def test_a_target_names_all_its_chips() -> None:
     assert targets.targets_named("ascendc") == ("ascendc:ascend910b", "ascendc:ascend910_93", "ascendc:ascend950")
     assert targets.targets_named("cython") == ("cython",)
-    assert targets.targets_named("all") == tuple(TARGETS)
+    assert targets.targets_named("aclnn") == ("aclnn:ascend910b", "aclnn:ascend910_93", "aclnn:ascend950")
+    kernels = [*targets.targets_named("cython"), *targets.targets_named("ascendc")]
+    assert targets.targets_named("all") == tuple(kernels)
+    assert set(TARGETS) == {*kernels, *targets.targets_named("aclnn")}

@@ -32,6 +32,17 @@ CASE(resets_are_counted)
     OK(aclFinalize());
 }
 
+CASE(resets_by_force_are_not_counted)
+{
+    Begin();
+    OK(aclrtSetDevice(0));
+    OK(aclrtResetDeviceForce(0));
+    REFUSED(aclrtResetDeviceForce(0), ACL_ERROR_RT_CONTEXT_NULL, "aclrtResetDeviceForce: device 0 is not set");
+    REFUSED(aclrtResetDeviceForce(8), ACL_ERROR_RT_INVALID_DEVICEID,
+            "aclrtResetDeviceForce: deviceId is 8, expected 0 to 7");
+    OK(aclFinalize());
+}
+
 // Notes on stderr what it released; that is no leak any more.
 CASE(reset_releases_what_is_left)
 {

@@ -40,6 +40,29 @@ CASE(executors_work_once)
     End();
 }
 
+CASE(repeatable_executors)
+{
+    Begin();
+    int runs = 0;
+    aclOpExecutor* const executor = New(0, {}, [&](void*) {
+        ++runs;
+        return ACLNN_SUCCESS;
+    });
+    OK(aclSetAclOpExecutorRepeatable(executor));
+    OK(Thing(nullptr, 0, executor));
+    OK(Thing(nullptr, 0, executor));
+    OK(aclrtSynchronizeStream(nullptr));
+    OK(Thing(nullptr, 0, executor));
+    OK(aclDestroyAclOpExecutor(executor));
+    OK(aclrtSynchronizeStream(nullptr));
+    TRUE(runs == 3);
+    REFUSED(aclSetAclOpExecutorRepeatable(executor), ACLNN_ERR_PARAM_INVALID,
+            "aclSetAclOpExecutorRepeatable: executor names executor #2, which is gone; the second phase uses it up");
+    REFUSED(aclSetAclOpExecutorRepeatable(nullptr), ACLNN_ERR_INNER_NULLPTR,
+            "aclSetAclOpExecutorRepeatable: executor is null");
+    End();
+}
+
 CASE(executors_belong_to_their_operator)
 {
     Begin();

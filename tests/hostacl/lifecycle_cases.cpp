@@ -10,7 +10,8 @@ CASE(everything_needs_a_start)
     REFUSED(aclrtMalloc(&pointer, 1, ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_UNINITIALIZE,
             std::string("aclrtMalloc: ") + text);
     REFUSED(aclrtCreateStream(&pointer), ACL_ERROR_UNINITIALIZE, std::string("aclrtCreateStream: ") + text);
-    REFUSED(aclDestroyTensor(nullptr), ACL_ERROR_UNINITIALIZE, std::string("aclDestroyTensor: ") + text);
+    uint64_t size;
+    REFUSED(aclGetIntArraySize(nullptr, &size), ACL_ERROR_UNINITIALIZE, std::string("aclGetIntArraySize: ") + text);
     NO_TENSOR(aclCreateIntArray(nullptr, 0), std::string("aclCreateIntArray: ") + text);
     NO_TENSOR(aclCreateTensor(nullptr, 0, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, nullptr, 0, nullptr),
               std::string("aclCreateTensor: ") + text);
@@ -45,6 +46,8 @@ CASE(configuration_file)
     REFUSED(aclInit("/no/such/acl.json"), ACL_ERROR_INVALID_FILE,
             "aclInit: configPath names no readable file: /no/such/acl.json");
     OK(aclInit(__FILE__));
+    OK(aclFinalize());
+    OK(aclInit(""));
     OK(aclFinalize());
 }
 

@@ -197,3 +197,96 @@ CASE(events_are_waited_for)
             "aclrtRecordEvent: event names event #3, which is gone");
     End();
 }
+
+CASE(streams_are_asked)
+{
+    Begin();
+    std::string log;
+    aclrtStream stream;
+    OK(aclrtCreateStream(&stream));
+    Queue(stream, Append(&log, 'a'));
+    Queue(stream, FailWith(ACLNN_ERR_INNER, "bad"));
+    aclrtStreamStatus status = ACL_STREAM_STATUS_RESERVED;
+    OK(aclrtStreamQuery(stream, &status));
+    TRUE(status == ACL_STREAM_STATUS_COMPLETE && log == "a");
+    REFUSED(aclrtStreamQuery(stream, nullptr), ACL_ERROR_INVALID_PARAM, "aclrtStreamQuery: status is null");
+    REFUSED(aclrtSynchronizeStream(stream), ACLNN_ERR_INNER, "bad");
+    OK(aclrtDestroyStream(stream));
+    REFUSED(aclrtStreamQuery(stream, &status), ACL_ERROR_RT_INVALID_HANDLE,
+            "aclrtStreamQuery: stream names stream #2, which is gone");
+    End();
+}
+
+CASE(streams_go_by_force)
+{
+    Begin();
+    std::string log;
+    aclrtStream stream;
+    aclrtEvent event;
+    OK(aclrtCreateStream(&stream));
+    OK(aclrtCreateEvent(&event));
+    Queue(stream, Append(&log, 'a'));
+    OK(aclrtRecordEvent(event, stream));
+    REFUSED(aclrtDestroyStreamForce(nullptr), ACL_ERROR_INVALID_PARAM, "aclrtDestroyStreamForce: stream is null");
+    OK(aclrtDestroyStreamForce(stream));
+    TRUE(log.empty());
+    REFUSED(aclrtDestroyStreamForce(stream), ACL_ERROR_RT_INVALID_HANDLE,
+            "aclrtDestroyStreamForce: stream names stream #2, which is gone");
+    aclrtEventRecordedStatus status = ACL_EVENT_RECORDED_STATUS_COMPLETE;
+    OK(aclrtQueryEventStatus(event, &status));
+    TRUE(status == ACL_EVENT_RECORDED_STATUS_NOT_READY);
+    REFUSED(aclrtSynchronizeEvent(event), ACL_ERROR_RT_PARAM_INVALID,
+            "aclrtSynchronizeEvent: event #3 never completes: its stream was destroyed by force");
+    OK(aclrtDestroyEvent(event));
+    End();
+}
+
+CASE(events_are_asked)
+{
+    Begin();
+    std::string log;
+    aclrtEvent event;
+    OK(aclrtCreateEvent(&event));
+    aclrtEventRecordedStatus status = ACL_EVENT_RECORDED_STATUS_COMPLETE;
+    OK(aclrtQueryEventStatus(event, &status));
+    TRUE(status == ACL_EVENT_RECORDED_STATUS_NOT_READY);
+    Queue(nullptr, Append(&log, 'a'));
+    OK(aclrtRecordEvent(event, nullptr));
+    Queue(nullptr, Append(&log, 'b'));
+    OK(aclrtQueryEventStatus(event, &status));
+    TRUE(status == ACL_EVENT_RECORDED_STATUS_COMPLETE && log == "a");
+    REFUSED(aclrtQueryEventStatus(event, nullptr), ACL_ERROR_INVALID_PARAM, "aclrtQueryEventStatus: status is null");
+    OK(aclrtSynchronizeStream(nullptr));
+    OK(aclrtDestroyEvent(event));
+    REFUSED(aclrtQueryEventStatus(event, &status), ACL_ERROR_RT_INVALID_HANDLE,
+            "aclrtQueryEventStatus: event names event #2, which is gone");
+    End();
+}
+
+CASE(flags_of_events)
+{
+    Begin();
+    aclrtEvent order;
+    aclrtEvent time;
+    OK(aclrtCreateEventWithFlag(&order, ACL_EVENT_SYNC));
+    OK(aclrtCreateEventExWithFlag(&time, ACL_EVENT_TIME_LINE));
+    OK(aclrtRecordEvent(order, nullptr));
+    OK(aclrtRecordEvent(time, nullptr));
+    OK(aclrtStreamWaitEvent(nullptr, order));
+    REFUSED(aclrtStreamWaitEvent(nullptr, time), ACL_ERROR_RT_PARAM_INVALID,
+            "aclrtStreamWaitEvent: event #3 was created without ACL_EVENT_SYNC");
+    OK(aclrtSynchronizeEvent(order));
+    OK(aclrtSynchronizeEvent(time));
+    float ms = -1;
+    OK(aclrtEventElapsedTime(&ms, time, time));
+    TRUE(ms == 0);
+    REFUSED(aclrtEventElapsedTime(&ms, time, order), ACL_ERROR_RT_PARAM_INVALID,
+            "aclrtEventElapsedTime: event #2 was created without ACL_EVENT_TIME_LINE");
+    OK(aclrtDestroyEvent(order));
+    OK(aclrtDestroyEvent(time));
+    REFUSED(aclrtCreateEventWithFlag(nullptr, 0), ACL_ERROR_INVALID_PARAM, "aclrtCreateEventWithFlag: event is null");
+    REFUSED(aclrtCreateEventWithFlag(&order, 64), ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+            "aclrtCreateEventWithFlag: flag is 64, known are ACL_EVENT_SYNC, ACL_EVENT_CAPTURE_STREAM_PROGRESS and "
+            "ACL_EVENT_TIME_LINE");
+    End();
+}

@@ -164,6 +164,11 @@ class Project:
         return any(operator.forward for operator in self.operators)
 
     @property
+    def topk_limit(self) -> int:
+        """Slots a token that the chip takes; 0: no limit."""
+        return chip(self.spec.soc).topk_limit or 0
+
+    @property
     def products(self) -> str:
         """What the chip is sold as."""
         return chip(self.spec.soc).products

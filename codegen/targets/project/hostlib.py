@@ -27,6 +27,9 @@ SOURCES = ("acl", "oprun")
 PROJECT_SOURCES = ("op_api", "op_host", "host")
 """The same of a project; what is in op_kernel is included by those in host."""
 
+DEVICE_NAMES = ("ascendcl", "acl_rt", "nnopbase", "opapi", "cust_opapi")
+"""Libraries that clients link on a device: here, all of them are the one."""
+
 OWN_INCLUDES = ("common", "op_api", "op_api/include", "op_host", "host")
 
 
@@ -49,7 +52,8 @@ class HostLibrary:
     @property
     def libs(self) -> list[str]:
         """The library, found again when the client runs."""
-        return [f"-L{self.folder}", f"-l{LIBRARY}", f"-Wl,-rpath,{self.folder}"]
+        linked = f"-Wl,--push-state,--no-as-needed,-l{LIBRARY},--pop-state"  # also in front of a client's sources
+        return [f"-L{self.folder}", linked, f"-Wl,-rpath,{self.folder}"]
 
 
 def hostmodel_dir() -> Path:
@@ -94,6 +98,7 @@ def _build(project: Project, folder: Path, flags: tuple[str, ...], progress: Cal
     sources.sort(key=lambda path: "_column" not in path.name)  # the long ones first
     includes = [f"-I{include_dir()}", *(f"-I{hostmodel_dir() / part}" for part in SOURCES)]
     includes += [f"-I{writer.root / part}" for part in OWN_INCLUDES]
+    flags = (*flags, f"-ffile-prefix-map={writer.root}/=")  # the folder is gone when a message names a file
     objects = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         work = [pool.submit(_compile, source, folder, [*flags, *includes]) for source in sources]
@@ -108,6 +113,8 @@ def _build(project: Project, folder: Path, flags: tuple[str, ...], progress: Cal
     library = folder / "library"
     shutil.copytree(writer.root / "op_api" / "include", library / "include")
     _run([*compiler(), "-shared", *flags, *objects, "-o", str(library / f"lib{LIBRARY}.so"), "-pthread"])
+    for name in DEVICE_NAMES:
+        (library / f"lib{name}.so").symlink_to(f"lib{LIBRARY}.so")
 
 
 def _compile(source: Path, folder: Path, flags: list[str]) -> str:
