@@ -13,7 +13,7 @@ def wrap(line: str, width: int = CODE_WIDTH) -> str:
 
     A comment behind it moves above it.
     """
-    if len(line) <= width or line.lstrip().startswith("//"):
+    if len(line) <= width or line.lstrip().startswith("//") or line.startswith((" * ", "/*")):
         return line
     code, separator, comment = line.partition("  // ")
     if separator:

@@ -179,7 +179,8 @@ class Project:
         rows, weights = (
             dict.fromkeys(DTYPES[tag].numpy for tag in tags) for tags in zip(*self.spec.pairs, strict=True)
         )
-        return f"{', '.join(rows)} and {', '.join(weights)}, in any combination"
+        every = ", in any combination" if len(self.spec.pairs) > 1 else ""
+        return f"of {', '.join(rows)} and of {', '.join(weights)}{every}"
 
     @property
     def shape_text(self) -> str:
@@ -202,5 +203,5 @@ def _forward(operator: Operator) -> Forward:
         inner,
         f"if (!{operator.interface.attributes[0].c_name} && rows != 0)",
         own["expanded_x"],
-        f"{inner}GetWorkspaceSize({arguments})",
+        f"{inner}GetWorkspaceSize(\n            {arguments})",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from textwrap import wrap
 
 from ...arguments import ALWAYS, DATA, INDEX, OPTIONAL, WEIGHT, Argument, Interface
 from ...dtypes import DTYPES
@@ -163,7 +164,7 @@ class ProjectOperator:
     def inner_call(self) -> str:
         """Call of the inner first phase with the arguments of the public one."""
         names = [*self.input_names, *self.attribute_names, *self.output_names, "workspaceSize", "executor"]
-        return f"{self.inner}GetWorkspaceSize({', '.join(names)})"
+        return f"{self.inner}GetWorkspaceSize(\n        {', '.join(names)})"
 
     @property
     def documented(self) -> list[str]:
@@ -175,7 +176,10 @@ class ProjectOperator:
         lines = []
         for name, kind, ordinary, capacity, note in rows:
             shape = ordinary if ordinary == capacity else f"{ordinary}; {capacity} with {switch}"
-            lines.append(f"{name:<24} {kind:<20} {'; '.join(part for part in (shape, note) if part)}".rstrip())
+            text = "; ".join(part for part in (shape, note) if part)
+            first, *rest = wrap(text, 68) or [""]
+            lines.append(f"{name:<24} {kind:<20} {first}".rstrip())
+            lines += [" " * 46 + line for line in rest]
         return lines
 
     # ---- checks ----
@@ -311,10 +315,7 @@ class ProjectOperator:
     @property
     def torch_attributes(self) -> list[str]:
         """Attributes of its functions as the checks take them."""
-        return [
-            f"AttributeOf({row.name})" if row.kind == "ints" else f"AttributeOf(int64_t{{{row.name}}})"
-            for row in self._face.attributes
-        ]
+        return [f"AttributeOf({row.name})" for row in self._face.attributes]
 
     @property
     def key_table(self) -> list[str]:
