@@ -108,6 +108,7 @@ ATTRIBUTE_KINDS = {
 RULES = {
     "bind": "every shape has the rank and the sizes of its row; equal symbols are equal sizes",
     "hidden": "H is at least 1",
+    "experts": "E, where it is known, is at least 1",
     "slots": "K is that of the weights, or else N / R; N = R * K",
     "truncation": "M is at most N",
     "one_slot": "each row is one slot",
@@ -223,7 +224,7 @@ INTERFACES = {
             Argument("grad_expanded_x", DATA, (_M_H, _E_C_H)),
             Argument("grad_scales", WEIGHT, _both(_R_K), "", "scales"),
         ),
-        rules=(("bind", "hidden", "slots", "active_rows"), ("capacity", "bind", "hidden", "slots")),
+        rules=(("bind", "hidden", "experts", "slots", "active_rows"), ("capacity", "bind", "hidden", "slots")),
     ),
 }
 """Operator -> its arguments."""

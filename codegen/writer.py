@@ -17,6 +17,8 @@ class FileWriter:
     root: Path
     owned: tuple[str, ...] = ("*.pyx",)
     """Patterns of the files that belong to the generator: those it did not ask for are stale."""
+    mark: str = ""
+    """What a file has in its first lines if the generator wrote it; without it a file is never stale."""
     files: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: str, text: str) -> None:
@@ -51,7 +53,11 @@ class FileWriter:
 
     def _stale(self) -> list[str]:
         present = {str(p.relative_to(self.root)) for pattern in self.owned for p in self.root.glob(pattern)}
-        return sorted(present - set(self.files))
+        return [path for path in sorted(present - set(self.files)) if self._wrote(path)]
+
+    def _wrote(self, path: str) -> bool:
+        head = (self.root / path).read_bytes()[:400]
+        return self.mark.encode() in head
 
 
 def _read(path: Path) -> bytes | None:

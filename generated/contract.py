@@ -51,7 +51,7 @@ FINALIZE_ROUTING_V2_GRAD: dict[str, Any] = {
         ("grad_scales", "P", "scales", (("R", "K"), ("R", "K")), "grad_scales", None),
     ),
     "rules": (
-        ("bind", "hidden", "slots", "active_rows"),
+        ("bind", "hidden", "experts", "slots", "active_rows"),
         ("capacity", "bind", "hidden", "slots"),
     ),
     "kernels": {

@@ -84,9 +84,17 @@ class _DeviceTensor:
 
     def __init__(self, session: Session, given: Array | Tensor, output: bool) -> None:
         array, self.format = (given.array, given.format) if isinstance(given, Tensor) else (given, ND)
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"aclnn: expected a NumPy array or None, got {type(array).__name__}")
         if array.dtype not in DTYPES:
             raise TypeError(f"aclnn: dtype {array.dtype}: expected one of {', '.join(map(str, DTYPES))}")
-        if not output and any(stride < 0 or stride % array.itemsize for stride in array.strides):
+        if output and not array.flags.writeable:
+            raise ValueError("aclnn: an output: expected a writeable array, got a read-only one")
+        if any(stride < 0 or stride % array.itemsize for stride in array.strides):
+            if output:
+                raise ValueError(
+                    f"aclnn: an output: expected strides that a tensor can have, got {array.strides} bytes"
+                )
             array = np.ascontiguousarray(array)
         self.array, self.session, self.output = array, session, output
         low, high = np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data,) * 2
@@ -136,12 +144,15 @@ def build_library(soc: str = "ascend910b") -> str:
 class Session:
     """Device 0 of the host model with one stream, from aclInit to aclFinalize.
 
-    `library` is a path; without one, that of `build_library(soc)`. Leaving the session raises AclnnError where
-    something was not freed.
+    `library` is a path; without one, that of `build_library(soc)`. Each array has device memory of its own, so arrays
+    that share memory do not share it on the device. Leaving the session raises AclnnError where something is wrong with
+    what is left, such as a stream that was destroyed.
     """
 
     def __init__(self, library: str = "", soc: str = "ascend910b") -> None:
         self.library = ctypes.CDLL(library or build_library(soc))
+        if not hasattr(self.library, "aclGetRecentErrMsg"):
+            raise ValueError(f"aclnn: library: expected one of `moegrad hostacl --library`, got {library}")
         self.library.aclGetRecentErrMsg.restype = ctypes.c_char_p
         for name in ("aclCreateTensor", "aclCreateIntArray"):
             getattr(self.library, name).restype = ctypes.c_void_p
@@ -164,14 +175,28 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        problems: list[AclnnError] = []
+
+        def attempt(name: str, *arguments: Any) -> None:
+            try:
+                self.call(name, *arguments)
+            except AclnnError as problem:
+                problems.append(problem)
+
         for executor in self._pending:
-            self.call("aclDestroyAclOpExecutor", executor.handle)
-            self._release(executor, copy_back=False)
-        for memory in list(self._memory):
-            self.free(memory)
-        self.call("aclrtDestroyStream", self.stream)
-        self.call("aclrtResetDevice", ctypes.c_int32(0))
-        self.call("aclFinalize")
+            attempt("aclDestroyAclOpExecutor", executor.handle)
+            for tensor in executor.tensors:
+                attempt("aclDestroyTensor", tensor.handle)
+            for handle in executor.lists:
+                attempt("aclDestroyIntArray", handle)
+        for memory in self._memory:
+            attempt("aclrtFree", memory)
+        attempt("aclrtDestroyStream", self.stream)
+        attempt("aclrtResetDevice", ctypes.c_int32(0))
+        attempt("aclFinalize")
+        self._pending, self._memory = [], set()
+        if problems and error is None:
+            raise problems[0]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in FUNCTIONS:
@@ -219,6 +244,8 @@ class Session:
             self.free(workspace)
 
     def _first_phase(self, name: str, *arguments: Any) -> tuple[int, Executor]:
+        if name not in FUNCTIONS:
+            raise ValueError(f"aclnn: expected one of {', '.join(FUNCTIONS)}, got {name!r}")
         op = FUNCTIONS[name]
         count = len(op.inputs) + len(op.attributes) + len(op.outputs)
         if len(arguments) != count:
@@ -255,6 +282,8 @@ class Session:
         if kind == "bool":
             return ctypes.c_bool(value)
         if kind == "int":
+            if not -(2**63) <= value < 2**63:
+                raise ValueError(f"aclnn: expected an integer of 64 bits, got {value}")
             return ctypes.c_int64(value)
         if value is None:
             return ctypes.c_void_p()

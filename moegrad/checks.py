@@ -178,6 +178,12 @@ def hidden(call: Call) -> None:
         _refuse_shape(op, op.inputs[op.gradient].name, "a hidden size H of at least 1", (sizes["R"], 0))
 
 
+def experts(call: Call) -> None:
+    """ValueError for a bias without rows."""
+    if call.sizes.get("E") == 0:
+        _refuse_shape(call.op, "bias", "at least one expert", (0, call.sizes["H"]))
+
+
 def slots(call: Call) -> None:
     """Settle K from the weights, or as N / R without them; ValueError unless N = R * K."""
     op, sizes = call.op, call.sizes
@@ -247,7 +253,8 @@ def active_rows(call: Call) -> None:
 
 
 RULES: dict[str, Callable[[Call], None]] = {
-    rule.__name__: rule for rule in (bind, hidden, slots, one_slot, truncation, restored, capacity, active_rows)
+    rule.__name__: rule
+    for rule in (bind, hidden, experts, slots, one_slot, truncation, restored, capacity, active_rows)
 }
 """The rules that tables name."""
 

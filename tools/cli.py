@@ -161,6 +161,8 @@ def generate(
             raise SpecError(
                 "generate: a project takes --soc, --model, --topk, --hidden, --dtype and --weight-dtype only"
             )
+        if project and launch:
+            raise SpecError("generate: give one of --project and --launch; each has a folder of its own")
         wanted = wanted_project(soc or DEFAULT_CHIP, model, topk, hidden, dtype, weight_dtype)
         for kind, folder in ((Project, project), (LaunchProject, launch)):
             if folder:

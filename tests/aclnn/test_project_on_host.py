@@ -83,17 +83,44 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
     done = run(MOEGRAD, "generate", "--project", tmp_path, cwd=tmp_path)
     assert done.returncode == 2
-    assert "holds other files; expected an empty folder, or one of a project" in done.stderr
+    assert "holds other files; expected an empty folder, or one that --project wrote" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_an_operator_project_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    kept = {"CMakeLists.txt": "project(mine)\n", "op_kernel/mine.h": "// mine\n", "op_api/mine.h": "// mine\n"}
+    for path, text in kept.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    done = run(MOEGRAD, "generate", "--project", tmp_path, "-d", "bf16", "-p", "bf16", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "holds other files" in done.stderr
+    found = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == kept
+
+
+def test_a_file_of_ones_own_in_a_project_stays_and_kernels_of_other_options_go(tmp_path: Path) -> None:
+    options = ("--soc", "ascend910b", "-p", "bf16")
+    assert run(MOEGRAD, "generate", "--project", "ops", *options, "-d", "bf16", cwd=tmp_path).returncode == 0
+    mine = tmp_path / "ops" / "op_kernel" / "mine.h"
+    mine.write_text("// mine\n", encoding="utf-8")
+    old = tmp_path / "ops" / "op_kernel" / "finalize_routing_v2_grad__plain__bf16__kany__hany.h"
+    assert old.exists()
+    assert run(MOEGRAD, "generate", "--project", "ops", *options, "-d", "f16", cwd=tmp_path).returncode == 0
+    assert mine.exists()
+    assert not old.exists()
+    done = run(MOEGRAD, "generate", "--launch", "ops", cwd=tmp_path)
+    assert "expected an empty folder, or one that --launch wrote" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--project", "DIR", "finalize_routing_v2_grad"), "a project takes --soc, --model"),
+        (("--project", "DIR", "--launch", "DIR"), "give one of --project and --launch"),
         (("--project", "DIR", "--chip", "ascend950"), "a project takes --soc, --model"),
         (("--set", "generic", "--soc", "ascend950"), "--soc: is for --project and --launch, got 'ascend950'"),
-        (("--project", "DIR", "--dtype", "f8"), "dtype: expected one of f16, bf16, f32, got 'f8'"),
+        (("--project", "DIR", "--dtype", "f8"), "--dtype: dtype: expected one of f16, bf16, f32, got 'f8'"),
     ],
 )
 def test_options_that_contradict_each_other(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:

@@ -84,6 +84,11 @@ SHAPES: list[Row] = [
     ),
     (
         "finalize",
+        {"bias": np.ones((0, 4), F32)},
+        "bias: expected at least one expert, got shape (0, 4)",
+    ),
+    (
+        "finalize",
         {"scales": np.ones((3, 2), F32)},
         "scales: expected shape (R, K) = (2, K), got shape (3, 2)",
     ),

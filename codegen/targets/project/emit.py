@@ -30,7 +30,6 @@ SHARED = {
     "common/moegrad_rules.h": "common/moegrad_rules.h",
     "common/moegrad_checks.h": "common/moegrad_checks.h",
     "common/moegrad_choice.h": "common/moegrad_choice.h",
-    "common/moegrad_report.h": "common/moegrad_report.h",
     "op_api/moegrad_arguments.h": "op_api/moegrad_arguments.h",
     "op_host/CMakeLists.txt": "op_host/CMakeLists.txt",
     "op_host/moegrad_host.h": "op_host/moegrad_host.h",
@@ -80,10 +79,10 @@ def project_spec(soc: str, model_name: str, topk: int, hidden: int, data: str, w
     if name not in FAMILIES:
         raise SpecError(f"--soc: expected one of {', '.join(FAMILIES)}, the names packages are built for; got {soc!r}")
     if model_name and (topk or hidden):
-        raise SpecError("--project: give --model or --topk with --hidden, not both")
+        raise SpecError("--model: give it, or --topk with --hidden, not both")
     if bool(topk) != bool(hidden):
         missing, given = ("--hidden", f"--topk {topk}") if topk else ("--topk", f"--hidden {hidden}")
-        raise SpecError(f"--project: {given} needs {missing} too; without both every kernel takes any shape")
+        raise SpecError(f"{given}: needs {missing} too; without both every kernel takes any shape")
     limit = chip(name).topk_limit
     if limit and topk > limit:
         raise SpecError(f"--topk: {name} takes at most {limit} slots a token, got {topk}")

@@ -66,7 +66,7 @@ class ProjectOperator:
     @property
     def called(self) -> str:
         """Name in messages."""
-        return self.name if self.in_python else self.api
+        return self.name if self.in_python else f"{self.api}GetWorkspaceSize"
 
     @property
     def op_snake(self) -> str:

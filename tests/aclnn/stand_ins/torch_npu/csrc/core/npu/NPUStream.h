@@ -4,9 +4,9 @@
 namespace c10_npu {
 
 struct NPUStream {
-    void* stream(bool) const { return nullptr; }
+    void* stream() const { return nullptr; }
 };
 
-inline NPUStream getCurrentNPUStream() { return {}; }
+inline NPUStream getCurrentNPUStream(int) { return {}; }
 
 }  // namespace c10_npu
