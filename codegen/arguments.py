@@ -106,9 +106,7 @@ ATTRIBUTE_KINDS = {
 }
 
 RULES = {
-    "bind": "every shape has the rank and the sizes of its row; equal symbols are equal sizes",
-    "hidden": "H is at least 1",
-    "experts": "E, where it is known, is at least 1",
+    "bind": "shapes have the rank and the sizes of their rows, equal symbols are equal sizes; H and E are at least 1",
     "slots": "K is that of the weights, or else N / R; N = R * K",
     "truncation": "M is at most N",
     "one_slot": "each row is one slot",
@@ -187,7 +185,7 @@ INTERFACES = {
             Argument("permuted_tokens_grad", DATA, _both(_M_H), tensor="grad_expanded_x"),
             Argument("probs_grad", WEIGHT, (_R_K, None), "", "probs", "grad_scales"),
         ),
-        rules=(("bind", "hidden", "slots", "truncation"), ("bind", "hidden", "one_slot", "restored")),
+        rules=(("bind", "slots", "truncation"), ("bind", "one_slot", "restored")),
     ),
     "finalize_routing_v2_grad": Interface(
         "grad_y",
@@ -224,7 +222,7 @@ INTERFACES = {
             Argument("grad_expanded_x", DATA, (_M_H, _E_C_H)),
             Argument("grad_scales", WEIGHT, _both(_R_K), "", "scales"),
         ),
-        rules=(("bind", "hidden", "experts", "slots", "active_rows"), ("capacity", "bind", "hidden", "slots")),
+        rules=(("bind", "slots", "active_rows"), ("capacity", "bind", "slots")),
     ),
 }
 """Operator -> its arguments."""

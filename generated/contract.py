@@ -23,8 +23,8 @@ TOKEN_UNPERMUTE_GRAD: dict[str, Any] = {
         ("probs_grad", "P", "probs", (("R", "K"), None), "grad_scales", None),
     ),
     "rules": (
-        ("bind", "hidden", "slots", "truncation"),
-        ("bind", "hidden", "one_slot", "restored"),
+        ("bind", "slots", "truncation"),
+        ("bind", "one_slot", "restored"),
     ),
     "kernels": {
         "plain": "finalize_routing_v2_grad__plain",
@@ -51,8 +51,8 @@ FINALIZE_ROUTING_V2_GRAD: dict[str, Any] = {
         ("grad_scales", "P", "scales", (("R", "K"), ("R", "K")), "grad_scales", None),
     ),
     "rules": (
-        ("bind", "hidden", "experts", "slots", "active_rows"),
-        ("capacity", "bind", "hidden", "slots"),
+        ("bind", "slots", "active_rows"),
+        ("capacity", "bind", "slots"),
     ),
     "kernels": {
         "plain": "finalize_routing_v2_grad__plain",

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import operator as operators
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from . import _native
 from .arrays import Array, as_array
-from .contract import DATA, INDEX, Argument, Operator
+from .contract import DATA, FINALIZE_ROUTING_V2_GRAD, INDEX, TOKEN_UNPERMUTE_GRAD, Argument, Operator
 
 Given = tuple[Any, ...]
 Arrays = tuple[Any, ...]
 """NumPy arrays in the order of a table, None where an argument is absent."""
 Sizes = dict[str, int]
+Attributes = tuple[Any, ...]
+"""The arguments that are no arrays, in the order of `Operator.attributes`."""
 
 
 # ---- first: what is missing ----
@@ -142,51 +144,31 @@ def _spell_dtype(dtype: np.dtype[Any]) -> str:
 # ---- third: ranks and shapes ----
 
 
-class Call(NamedTuple):
-    """One call while its sizes are settled: `column` is 0 in ordinary, 1 in capacity mode."""
+def settle(op: Operator, column: int, attributes: Attributes, arrays: Arrays) -> Sizes:
+    """Every size of a call, by the rules of its operator and mode in their order.
 
-    op: Operator
-    column: int
-    attributes: tuple[Any, ...]
-    """In the order of `op.attributes`."""
-    arrays: Arrays
-    sizes: Sizes
-
-
-def settle(call: Call) -> None:
-    """Apply the rules of the operator and mode in their order; `call.sizes` then has every size."""
-    for name in call.op.rules[call.column]:
-        RULES[name](call)
+    `column` is 0 in ordinary and 1 in capacity mode. All rules have the same parameters; each reads what it needs,
+    and adds sizes or refuses the call.
+    """
+    sizes: Sizes = {}
+    for rule in _STEPS[op][column]:
+        rule(op, column, attributes, arrays, sizes)
+    return sizes
 
 
-def bind(call: Call) -> None:
-    """Read the sizes off the shapes of the inputs; ValueError where two of them disagree."""
-    op, sizes, shapes = call.op, call.sizes, call.op.shapes[call.column]
-    odd = _native.first_odd_shape(call.arrays, shapes, sizes)
-    if odd < 0:
-        return
-    array, symbols = call.arrays[odd], shapes[odd]
-    assert array is not None
-    rows = f"M = {sizes['M']} elements in any shape" if symbols is None else ""
-    _refuse_shape(op, op.inputs[odd].name, rows or _spell_shape(symbols or (), sizes), array.shape)
-
-
-def hidden(call: Call) -> None:
-    """ValueError for rows without elements."""
-    op, sizes = call.op, call.sizes
+def bind(op: Operator, column: int, attributes: Attributes, arrays: Arrays, sizes: Sizes) -> None:
+    """Read the sizes off the shapes of the inputs; ValueError where two of them disagree, or H or E is 0."""
+    odd = _native.first_odd_shape(arrays, op.shapes[column], sizes)
+    if odd >= 0:
+        _refuse_odd_shape(op, op.inputs[odd].name, op.shapes[column][odd], arrays[odd].shape, sizes)
     if sizes["H"] == 0:
         _refuse_shape(op, op.inputs[op.gradient].name, "a hidden size H of at least 1", (sizes["R"], 0))
+    if sizes.get("E") == 0:
+        _refuse_shape(op, "bias", "at least one expert", (0, sizes["H"]))
 
 
-def experts(call: Call) -> None:
-    """ValueError for a bias without rows."""
-    if call.sizes.get("E") == 0:
-        _refuse_shape(call.op, "bias", "at least one expert", (0, call.sizes["H"]))
-
-
-def slots(call: Call) -> None:
+def slots(op: Operator, column: int, attributes: Attributes, arrays: Arrays, sizes: Sizes) -> None:
     """Settle K from the weights, or as N / R without them; ValueError unless N = R * K."""
-    op, sizes = call.op, call.sizes
     tokens, count = sizes["R"], sizes["N"]
     topk = sizes.get("K")
     if topk is None:
@@ -199,22 +181,21 @@ def slots(call: Call) -> None:
         _refuse_slots(op, tokens, topk, count)
 
 
-def one_slot(call: Call) -> None:
+def one_slot(op: Operator, column: int, attributes: Attributes, arrays: Arrays, sizes: Sizes) -> None:
     """Settle K where every row is one slot."""
-    call.sizes["K"] = 1
+    sizes["K"] = 1
 
 
-def truncation(call: Call) -> None:
+def truncation(op: Operator, column: int, attributes: Attributes, arrays: Arrays, sizes: Sizes) -> None:
     """ValueError when token_unpermute_grad has more permuted rows than slots."""
-    sizes = call.sizes
     if sizes["M"] > sizes["N"]:
         shape = (sizes["M"], sizes["H"])
-        _refuse_shape(call.op, "permuted_tokens", f"at most N = {sizes['N']} rows, one for each slot", shape)
+        _refuse_shape(op, "permuted_tokens", f"at most N = {sizes['N']} rows, one for each slot", shape)
 
 
-def restored(call: Call) -> None:
+def restored(op: Operator, column: int, attributes: Attributes, arrays: Arrays, sizes: Sizes) -> None:
     """ValueError unless restore_shape, the second attribute, is None or two integers, (R, H)."""
-    op, sizes, shape = call.op, call.sizes, call.attributes[1]
+    shape = attributes[1]
     if shape is None:
         return
     expected = f"(R, H) = {(sizes['R'], sizes['H'])}, the shape of unpermuted_tokens_grad"
@@ -226,10 +207,9 @@ def restored(call: Call) -> None:
         raise ValueError(f"{op.name}: restore_shape: expected {expected}, got {extents}")
 
 
-def capacity(call: Call) -> None:
+def capacity(op: Operator, column: int, attributes: Attributes, arrays: Arrays, sizes: Sizes) -> None:
     """Settle E, C and M = E * C for drop_pad_mode 1; ValueError for any other mode and for E or C below 1."""
-    op, sizes = call.op, call.sizes
-    drop_pad_mode, _, experts, rows = call.attributes
+    drop_pad_mode, _, experts, rows = attributes
     if drop_pad_mode != 1:
         raise ValueError(f"{op.name}: drop_pad_mode: expected 0 (dropless) or 1 (drop/pad), got {drop_pad_mode}")
     for name, value in (("expert_num", experts), ("expert_capacity", rows)):
@@ -241,28 +221,30 @@ def capacity(call: Call) -> None:
     sizes["E"], sizes["C"], sizes["M"] = experts, rows, experts * rows
 
 
-def active_rows(call: Call) -> None:
+def active_rows(op: Operator, column: int, attributes: Attributes, arrays: Arrays, sizes: Sizes) -> None:
     """Settle M for drop_pad_mode 0; ValueError when expanded_x has another number of rows."""
-    sizes, active_num = call.sizes, call.attributes[1]
-    count = sizes["N"]
+    active_num, count = attributes[1], sizes["N"]
     limited = 0 < active_num < count
     rows = active_num if limited else count
     if sizes.setdefault("M", rows) != rows:
         reason = f"M = active_num = {rows} rows" if limited else f"M = N = {rows} rows, one for each slot"
-        _refuse_shape(call.op, "expanded_x", reason, (sizes["M"], sizes["H"]))
+        _refuse_shape(op, "expanded_x", reason, (sizes["M"], sizes["H"]))
 
 
-RULES: dict[str, Callable[[Call], None]] = {
-    rule.__name__: rule
-    for rule in (bind, hidden, experts, slots, one_slot, truncation, restored, capacity, active_rows)
+_RULES: dict[str, Callable[[Operator, int, Attributes, Arrays, Sizes], None]] = {
+    rule.__name__: rule for rule in (bind, slots, one_slot, truncation, restored, capacity, active_rows)
 }
 """The rules that tables name."""
 
+_STEPS = {
+    op: tuple(tuple(_RULES[name] for name in names) for names in op.rules)
+    for op in (TOKEN_UNPERMUTE_GRAD, FINALIZE_ROUTING_V2_GRAD)
+}
 
-def output_shapes(call: Call) -> tuple[tuple[int, ...], ...]:
+
+def output_shapes(op: Operator, column: int, sizes: Sizes, arrays: Arrays) -> tuple[tuple[int, ...], ...]:
     """The shape of each result: one, and that of the weights where there are any."""
-    op = call.op
-    rows, weights = op.result_shape[call.column](call.sizes), call.arrays[op.weights]
+    rows, weights = op.result_shape[column](sizes), arrays[op.weights]
     return (rows,) if weights is None else (rows, weights.shape)
 
 
@@ -271,6 +253,13 @@ def output_fits(op: Operator, outputs: Arrays, shapes: tuple[tuple[int, ...], ..
     for argument, output, shape in zip(op.outputs, outputs, shapes, strict=False):
         if output is not None and output.shape != shape:
             _refuse_shape(op, f"{argument.name} in out", f"shape {shape}", output.shape)
+
+
+def _refuse_odd_shape(
+    op: Operator, name: str, symbols: tuple[str, ...] | None, shape: tuple[int, ...], sizes: Sizes
+) -> NoReturn:
+    rows = f"M = {sizes['M']} elements in any shape" if symbols is None else ""
+    _refuse_shape(op, name, rows or _spell_shape(symbols or (), sizes), shape)
 
 
 def _refuse_shape(op: Operator, name: str, expected: str, shape: tuple[int, ...]) -> NoReturn:
@@ -297,31 +286,32 @@ def _spell_shape(symbols: tuple[str, ...], sizes: Sizes) -> str:
 # ---- fourth: values of indices ----
 
 
-def indices(call: Call) -> None:
-    """ValueError unless the index arguments that are there have the values that their rows of the table allow."""
-    for position, low, symbol, distinct in call.op.values[call.column]:
-        if call.arrays[position] is not None and symbol in call.sizes:
-            _values_in(call.op, position, call.arrays, low, call.sizes[symbol], distinct)
+def indices(op: Operator, column: int, arrays: Arrays, sizes: Sizes) -> None:
+    """ValueError unless the index arguments that are there have the values that their rows of the table allow.
 
-
-def _values_in(op: Operator, position: int, arrays: Arrays, low: int, high: int, distinct: bool) -> None:
-    """ValueError unless int32 input `position` has values in [low, high) and, if `distinct`, none twice.
-
-    Negative values that are in range (-1) may always repeat.
+    Those are in [low, high) and, where they have to be distinct, not twice; negative ones in range (-1) may repeat.
     """
-    array = arrays[position]
-    bad = _native.find_bad_index(array, low, high, distinct)
-    if bad is None:
-        return
+    for position, low, symbol, distinct in op.values[column]:
+        array = arrays[position]
+        if array is not None and symbol in sizes:
+            bad = _native.find_bad_index(array, low, sizes[symbol], distinct)
+            if bad is not None:
+                _refuse_value(op.name, op.inputs[position].name, array, bad, (low, sizes[symbol], distinct))
+
+
+def _refuse_value(
+    operator: str, name: str, array: Array, bad: tuple[int, int], wanted: tuple[int, int, bool]
+) -> NoReturn:
     outside, repeated = bad
-    values, name = array.reshape(-1), op.inputs[position].name
+    low, high, distinct = wanted
+    values = array.reshape(-1)
     expected = f"{'distinct ' if distinct else ''}values in [{low}, {high - 1}]"
     if outside >= 0:
         got = f"{values[outside]} at {_place(array, outside)}"
     else:
         first = int(np.flatnonzero(values == values[repeated])[0])
         got = f"{values[repeated]} at {_place(array, first)} and again at {_place(array, repeated)}"
-    raise ValueError(f"{op.name}: {name}: expected {expected}, got {got}")
+    raise ValueError(f"{operator}: {name}: expected {expected}, got {got}")
 
 
 def _place(array: Array, flat: int) -> str:

@@ -57,10 +57,10 @@ def token_unpermute_grad(
     arrays = checks.read(op, given)
     outputs = None if pair is None else checks.read_outputs(op, pair, arrays)
 
-    call = checks.Call(op, int(padded_mode), (padded_mode, restore_shape), arrays, {})
-    results = _results(call, outputs, check_indices)
+    sizes = checks.settle(op, int(padded_mode), (padded_mode, restore_shape), arrays)
+    results = _results(op, int(padded_mode), sizes, arrays, outputs, check_indices)
     mode = ("padded" if probs is None else "padded_probs") if padded_mode else "plain" if probs is None else "probs"
-    _run(op, mode, arrays, results, call.sizes)
+    _run(op, mode, arrays, results, sizes)
     return _hand_back(given[op.gradient], results, pair)
 
 
@@ -119,22 +119,23 @@ def finalize_routing_v2_grad(
     arrays = checks.read(op, given)
     outputs = None if pair is None else checks.read_outputs(op, pair, arrays)
 
-    attributes = (drop_pad_mode, active_num, expert_num, expert_capacity)
-    call = checks.Call(op, 1 if drop_pad_mode else 0, attributes, arrays, {})
-    results = _results(call, outputs, check_indices)
+    column = 1 if drop_pad_mode else 0
+    sizes = checks.settle(op, column, (drop_pad_mode, active_num, expert_num, expert_capacity), arrays)
+    results = _results(op, column, sizes, arrays, outputs, check_indices)
     mode = "plain" if scales is None else "scales" if bias is None else "scales_bias"
-    _run(op, mode, arrays, results, call.sizes)
+    _run(op, mode, arrays, results, sizes)
     return _hand_back(given[op.gradient], results, pair)
 
 
-def _results(call: checks.Call, outputs: Arrays | None, check_indices: bool) -> tuple[Array, Array | None]:
-    """Settle sizes, check values, and say where the kernel writes: the caller's outputs, found fit, or new arrays."""
-    checks.settle(call)
-    op, arrays, shapes = call.op, call.arrays, checks.output_shapes(call)
+def _results(
+    op: Operator, column: int, sizes: Sizes, arrays: Arrays, outputs: Arrays | None, check_indices: bool
+) -> tuple[Array, Array | None]:
+    """Check values, and say where the kernel writes: the caller's outputs, found fit for that, or new arrays."""
+    shapes = checks.output_shapes(op, column, sizes, arrays)
     if outputs is not None:
         checks.output_fits(op, outputs, shapes)
     if check_indices:
-        checks.indices(call)
+        checks.indices(op, column, arrays, sizes)
     gradient, weights = arrays[op.gradient], arrays[op.weights]
     if outputs is not None:
         checks.output_memory(op, outputs, arrays)
