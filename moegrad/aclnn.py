@@ -97,17 +97,17 @@ class _DeviceTensor:
                 )
             array = np.ascontiguousarray(array)
         self.array, self.session, self.output = array, session, output
-        low, high = np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data,) * 2
-        self.low, self.bytes = low, high - low
+        itemsize = array.itemsize
+        reach = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
+        self.low, self.bytes = array.ctypes.data, reach + itemsize if array.size else 0
         self.memory = session.malloc(self.bytes)
         if self.bytes:
-            session.call("aclrtMemcpy", self.memory, self.bytes, low, self.bytes, _HOST_TO_DEVICE)
-        itemsize = array.itemsize
+            session.call("aclrtMemcpy", self.memory, self.bytes, self.low, self.bytes, _HOST_TO_DEVICE)
         strides = [stride // itemsize for stride in array.strides]
         storage = list(array.shape) if array.flags.c_contiguous else [self.bytes // itemsize]
         self.handle: int | None = session.library.aclCreateTensor(
-            _ints(array.shape), array.ndim, DTYPES[array.dtype], _ints(strides), (array.ctypes.data - low) // itemsize,
-            self.format, _ints(storage), len(storage), self.memory,
+            _ints(array.shape), array.ndim, DTYPES[array.dtype], _ints(strides), 0, self.format, _ints(storage),
+            len(storage), self.memory,
         )  # fmt: skip
         if not self.handle:
             session.free(self.memory)
@@ -122,8 +122,14 @@ class _DeviceTensor:
         self.session.free(self.memory)
 
 
+def _int64(value: int) -> int:
+    if not -(2**63) <= value < 2**63:  # which ctypes would wrap around
+        raise ValueError(f"aclnn: expected an integer of 64 bits, got {value}")
+    return value
+
+
 def _ints(values: Sequence[int]) -> Any:
-    return (ctypes.c_int64 * max(1, len(values)))(*values)
+    return (ctypes.c_int64 * max(1, len(values)))(*map(_int64, values))
 
 
 def build_library(soc: str = "ascend910b") -> str:
@@ -150,9 +156,10 @@ class Session:
     """
 
     def __init__(self, library: str = "", soc: str = "ascend910b") -> None:
-        self.library = ctypes.CDLL(library or build_library(soc))
+        path = library or build_library(soc)
+        self.library = ctypes.CDLL(path)
         if not hasattr(self.library, "aclGetRecentErrMsg"):
-            raise ValueError(f"aclnn: library: expected one of `moegrad hostacl --library`, got {library}")
+            raise ValueError(f"aclnn: library: expected one of `moegrad hostacl --library`, got {path}")
         self.library.aclGetRecentErrMsg.restype = ctypes.c_char_p
         for name in ("aclCreateTensor", "aclCreateIntArray"):
             getattr(self.library, name).restype = ctypes.c_void_p
@@ -282,9 +289,7 @@ class Session:
         if kind == "bool":
             return ctypes.c_bool(value)
         if kind == "int":
-            if not -(2**63) <= value < 2**63:
-                raise ValueError(f"aclnn: expected an integer of 64 bits, got {value}")
-            return ctypes.c_int64(value)
+            return ctypes.c_int64(_int64(value))
         if value is None:
             return ctypes.c_void_p()
         handle: int = self.library.aclCreateIntArray(_ints(value), len(value))

@@ -25,7 +25,7 @@ def library_950() -> HostLibrary:
 
 @pytest.fixture
 def session(library: HostLibrary) -> Iterator[Session]:
-    """A session of its own for each test: leaving it checks that nothing leaked."""
+    """A session of its own for each test: leaving it checks that no tensor, list or executor was left."""
     with Session(str(library.path)) as opened:
         yield opened
 
