@@ -95,14 +95,25 @@ class AttributeKind:
     """Type of a C parameter, ready for the name behind it."""
     definition: str
     """Its type and default in an operator definition."""
-    declaration: str
-    """Type in a tiling function, which gets attributes by pointer."""
+    torch: str
+    """Type of a parameter of a function for torch.library."""
+    schema: str
+    """Type, name and default in a schema of torch.library."""
+    given: str
+    """As the checks of a first phase take it; what a list holds is seen by the tiling function only."""
 
 
 ATTRIBUTE_KINDS = {
-    "bool": AttributeKind("bool", "bool ", "Bool(false)", "bool"),
-    "int": AttributeKind("int", "int64_t ", "Int(0)", "int64_t"),
-    "ints": AttributeKind("(int, int)", "const aclIntArray *", "ListInt({})", "list"),
+    "bool": AttributeKind("bool", "bool ", "Bool(false)", "bool", "bool {}=False", "{{{} ? 1 : 0, true, {{}}}}"),
+    "int": AttributeKind("int", "int64_t ", "Int(0)", "int64_t", "int {}=0", "{{{}, true, {{}}}}"),
+    "ints": AttributeKind(
+        "(int, int)",
+        "const aclIntArray *",
+        "ListInt({})",
+        "at::OptionalIntArrayRef",
+        "int[]? {}=None",
+        "{{0, false, {{}}}}",
+    ),
 }
 
 RULES = {
@@ -179,7 +190,9 @@ INTERFACES = {
         ),
         attributes=(
             Attribute("padded_mode", "bool", "whether every expert takes the same number of rows"),
-            Attribute("restore_shape", "ints", "read with padded_mode only: (R, H)", optional=True),
+            Attribute(
+                "restore_shape", "ints", "(R, H); read where every expert takes the same number of rows", optional=True
+            ),
         ),
         outputs=(
             Argument("permuted_tokens_grad", DATA, _both(_M_H), tensor="grad_expanded_x"),

@@ -52,7 +52,9 @@ class FileWriter:
         return touched
 
     def _stale(self) -> list[str]:
-        present = {str(p.relative_to(self.root)) for pattern in self.owned for p in self.root.glob(pattern)}
+        present = {
+            str(p.relative_to(self.root)) for pattern in self.owned for p in self.root.glob(pattern) if p.is_file()
+        }
         return [path for path in sorted(present - set(self.files)) if self._wrote(path)]
 
     def _wrote(self, path: str) -> bool:

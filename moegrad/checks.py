@@ -1,4 +1,4 @@
-"""What is refused, in which order, and in which words (docs/operators.md, section 5).
+"""What is refused, in which order, and in which words (docs/operators.md).
 
 Every function reads the tables of `contract` and returns quickly when all is well, which is why messages are
 put together in functions of their own. Messages say operator, argument, what was expected and what came:
@@ -121,16 +121,16 @@ def _convert(op: Operator, arguments: tuple[Argument, ...], given: Given, place:
 def _refuse_dtype(op: Operator, argument: Argument, dtype: np.dtype[Any], data: np.dtype[Any]) -> NoReturn:
     """TypeError for an input of `dtype` in a call whose data dtype is `data`."""
     gradient, hint = op.inputs[op.gradient], ""
-    if argument.role is INDEX:
+    if argument.role == INDEX:
         expected = "int32"
         hint = " (use array.astype(numpy.int32))" if dtype.kind in "iu" else ""
-    elif argument.role is DATA and argument is not gradient:
+    elif argument.role == DATA and argument is not gradient:
         expected = f"{data}, the dtype of {gradient.name}"
     else:
         expected = "float16, bfloat16 or float32"
     if not dtype.isnative:
         hint = f" (another byte order than this machine's; use array.astype({dtype.name!r}))"
-    elif dtype == np.uint16 and argument.role is not INDEX:
+    elif dtype == np.uint16 and argument.role != INDEX:
         hint = " (bits of bfloat16 need their dtype: use array.view(ml_dtypes.bfloat16))"
     got = _spell_dtype(dtype)
     raise TypeError(f"{op.name}: {argument.name}: expected dtype {expected}, got {got}{hint}")

@@ -59,7 +59,7 @@ class Operator:
     """An operator: its inputs in order of the signature, its attributes, its outputs, and the kernel of each mode.
 
     `roles` names the gradient, the indices and the weights among the inputs; the attributes `gradient`,
-    `indices` and `weights` are their positions. `rules` are names in `checks.RULES`, in the order they apply to
+    `indices` and `weights` are their positions. `rules` are names of functions in `checks`, in the order they apply to
     the ordinary and to the capacity mode. The rest is worked out once from the rows, in the form that the
     functions of `_native` take: a call must not spend time on that.
     """

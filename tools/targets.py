@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -217,11 +218,13 @@ def build_for_npu(combination: Combination, chip: str) -> None:
 
 @cache
 def host_session(chip: str) -> Session:
-    """A session with the operators of a chip, whose library is built where it is not; it stays open."""
+    """A session with the operators of a chip, whose library is built where it is not; it ends with the process."""
     from ..codegen.targets.project.emit import Project, ProjectSpec
     from ..codegen.targets.project.hostlib import build_host_library
 
-    return Session(str(build_host_library(Project(ProjectSpec(chip))).path)).__enter__()
+    session = Session(str(build_host_library(Project(ProjectSpec(chip))).path)).__enter__()
+    atexit.register(session.__exit__, None, None, None)
+    return session
 
 
 def run_on_aclnn(case: Case, chip: str) -> Outputs:

@@ -185,20 +185,9 @@ class ProjectOperator:
     # ---- checks ----
 
     @property
-    def given_inputs(self) -> list[str]:
-        """Inputs as the checks take them."""
-        return self.input_names
-
-    @property
     def given_attributes(self) -> list[str]:
         """Attributes as the checks take them; what a list holds is seen by the tiling function only."""
-        whole = {"bool": "{{{} ? 1 : 0, true, {{}}}}", "int": "{{{}, true, {{}}}}", "ints": "{{0, false, {{}}}}"}
-        return [whole[row.kind].format(row.c_name) for row in self._face.attributes]
-
-    @property
-    def given_outputs(self) -> list[str]:
-        """Outputs as the checks take them."""
-        return self.output_names
+        return [row.spelling.given.format(row.c_name) for row in self._face.attributes]
 
     @property
     def unneeded(self) -> str:
@@ -290,22 +279,20 @@ class ProjectOperator:
     @property
     def torch_schema(self) -> str:
         """Schema of the operator in torch.library."""
-        kinds = {"bool": "bool {}=False", "int": "int {}=0", "ints": "int[]? {}=None"}
         inputs = [
             f"Tensor {row.name}" if row.needed == ALWAYS else f"Tensor? {row.name}=None" for row in self._face.inputs
         ]
-        attributes = [kinds[row.kind].format(row.name) for row in self._face.attributes]
+        attributes = [row.spelling.schema.format(row.name) for row in self._face.attributes]
         return f"{self.name}({', '.join([*inputs, *attributes])}) -> (Tensor, Tensor)"
 
     @property
     def torch_parameters(self) -> str:
         """Parameters of its functions, as torch.library hands them."""
-        kinds = {"bool": "bool", "int": "int64_t", "ints": "at::OptionalIntArrayRef"}
         inputs = [
             f"const {'at::Tensor' if row.needed == ALWAYS else 'torch_binding::OptionalTensor'}& {row.name}"
             for row in self._face.inputs
         ]
-        return ", ".join([*inputs, *(f"{kinds[row.kind]} {row.name}" for row in self._face.attributes)])
+        return ", ".join([*inputs, *(f"{row.spelling.torch} {row.name}" for row in self._face.attributes)])
 
     @property
     def torch_inputs(self) -> list[str]:
@@ -331,7 +318,7 @@ class ProjectOperator:
 
 
 def _shape(shape: tuple[str, ...] | None) -> str:
-    return "as probs" if shape is None else f"({', '.join(shape)})"
+    return "M elements in any shape" if shape is None else f"({', '.join(shape)})"
 
 
 def _row(row: Argument, name: str, needs: str) -> str:
