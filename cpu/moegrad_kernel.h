@@ -5,19 +5,9 @@
 #ifndef MOEGRAD_KERNEL_H
 #define MOEGRAD_KERNEL_H
 
-#include <unistd.h>
-
 #include "moegrad_lanes.h"
+#include "moegrad_machine.h"
 #include "moegrad_rows.h"
-
-/* Bytes of the last-level cache; 32 MiB where the system does not tell. */
-static inline int64_t last_level_cache_bytes(void) {
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    if (bytes > 0) return bytes;
-#endif
-    return (int64_t)32 << 20;
-}
 
 /* Whether storing `rows` rows from `to` on should go around the caches: the output is larger than
  * the last-level cache, and every row starts where streaming stores may (16 bytes). */

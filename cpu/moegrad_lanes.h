@@ -109,6 +109,7 @@ static inline float lanes_sum(lanes v) {
         LANES_EACH(i, vec_store_##D(p + VEC_WIDTH * i, v.part[i]);) \
     } \
     static inline void lanes_stream_##D(E *p, lanes v) { \
+        loads_first(); \
         LANES_EACH_PAIR(i, vec_stream_##D(p + VEC_WIDTH * i, v.part[i], v.part[i + 1]);) \
     } \
     static inline lanes lanes_load_##D##_tail(const E *p, int64_t n) { \

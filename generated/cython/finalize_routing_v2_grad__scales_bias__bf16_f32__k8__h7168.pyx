@@ -93,8 +93,8 @@ cdef void token__k8__h7168(
                     x = lanes_load_bf16(expanded_x_row + j)
                     b = lanes_load_bf16(bias_row + j)
                     xb = lanes_add(x, b)
-                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(xb, grad))
+                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
                 gscale = lanes_sum(gscale_lanes)
                 grad_scales[slot] = gscale
             else:
@@ -108,8 +108,8 @@ cdef void token__k8__h7168(
                     lanes_prefetch_bf16(expanded_x_next + j)
                     grad = lanes_load_bf16(grad_y_row + j)
                     x = lanes_load_bf16(expanded_x_row + j)
-                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(x, grad))
+                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
                 gscale = lanes_sum(gscale_lanes)
                 grad_scales[slot] = gscale
         else:

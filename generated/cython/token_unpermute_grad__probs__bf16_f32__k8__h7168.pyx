@@ -75,8 +75,8 @@ cdef void token__k8__h7168(
                 lanes_prefetch_bf16(expanded_x_next + j)
                 grad = lanes_load_bf16(grad_y_row + j)
                 x = lanes_load_bf16(expanded_x_row + j)
-                lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
                 dot_lanes = lanes_add(dot_lanes, lanes_mul(x, grad))
+                lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
             dot = lanes_sum(dot_lanes)
             grad_scales[slot] = dot
         else:

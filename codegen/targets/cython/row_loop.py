@@ -92,22 +92,26 @@ class RowLoopPrinter:
                 self.sums[op] = pointer
 
     def _lanes(self, j: str, tail: str) -> None:
-        """One block of lanes at element `j`; `tail` is the number of elements where it is not full."""
+        """One block of lanes at element `j`; `tail` is the number of elements where it is not full.
+
+        Rows are loaded first and stored last: loads that wait between streaming stores cost up to half of the rate.
+        """
         values: dict[SSAValue, str] = {}
+        stores = [op for op in self.ops if isinstance(op, StoreRowOp) and op not in self.copies]
         if not tail:
             self._prefetch(j)
         with self.kernel.scope.nested():
             for op in self.ops:
-                if op in self.copies:
-                    continue
                 if isinstance(op, StoreRowOp):
-                    self._store(op, values, j, tail)
-                elif isinstance(op, RowDotOp):
+                    continue
+                if isinstance(op, RowDotOp):
                     operands = [self._read(operand, values, j, tail) for operand in op.operands]
                     product, total = self._call("lanes_mul", *operands), self.sums[op]
                     self.kernel.line(f"{total} = {self._call('lanes_add', total, product)}")
                 else:
                     self._value(op, values, j, tail)
+            for store in stores:
+                self._store(store, values, j, tail)
 
     def _prefetch(self, j: str) -> None:
         """Asks for the same lanes of the rows that the next slot will read."""
@@ -147,11 +151,18 @@ class RowLoopPrinter:
         return self._call(f"lanes_round_{target.tag}", value)
 
     def _read(self, value: SSAValue, values: dict[SSAValue, str], j: str, tail: str) -> str:
-        """The lanes of an operand; a loaded row is read where it is needed."""
-        if not isinstance(value.owner, LoadRowOp):
+        """The lanes of an operand; a loaded row is read where it is first needed."""
+        if value in values:
             return values[value]
+        assert isinstance(value.owner, LoadRowOp)
         at, tag = f"{self.kernel.names[value]} + {j}", float_type(value).tag
-        return self._call(f"lanes_load_{tag}_tail", at, tail) if tail else self._call(f"lanes_load_{tag}", at)
+        loaded = self._call(f"lanes_load_{tag}_tail", at, tail) if tail else self._call(f"lanes_load_{tag}", at)
+        if all(isinstance(use.operation, CastOp) for use in value.uses):
+            return loaded
+        name = self.kernel.scope.new(f"{self.kernel.names[value.owner.buffer]}_lanes", "lanes")
+        self.kernel.line(f"{name} = {loaded}")
+        values[value] = name
+        return name
 
     def _store(self, op: StoreRowOp, values: dict[SSAValue, str], j: str, tail: str) -> None:
         tag, at = float_type(op.buffer).tag, f"{self.sums[op]} + {j}"
