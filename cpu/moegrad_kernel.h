@@ -33,6 +33,7 @@ static inline int stream_pays(const void *to, int64_t rows, int64_t row_bytes) {
 MOEGRAD_LANES_PUT(f32, float)
 MOEGRAD_LANES_PUT(bf16, uint16_t)
 MOEGRAD_LANES_PUT(f16, uint16_t)
+MOEGRAD_LANES_PUT(bf16_pairs, uint16_t)
 #undef MOEGRAD_LANES_PUT
 
 /* Copies one row of `nbytes` bytes. */

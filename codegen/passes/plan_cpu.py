@@ -19,7 +19,8 @@ from xdsl.transforms.dead_code_elimination import dce
 
 from ..dialect.slot import ForSlotsOp, ForTokensOp, IfOp, LoadIndexOp, LoadRowOp, RowLoopOp, StoreRowOp, YieldOp, ZeroOp
 from ..dialect.tensor import RowDotOp, RowwiseOp
-from ..dialect.types import shape
+from ..dialect.types import element, shape
+from ..dtypes import DTYPES, from_mlir
 from ..parsing import function
 from ..signature import signature
 
@@ -56,6 +57,7 @@ class PlanCpuPass(ModulePass):
         func.attributes[PLAN] = DictionaryAttr(
             {
                 "lanes": IntegerAttr(self.lanes, i64),
+                "order": StringAttr(_order(func)),
                 "store": StringAttr(self.store if _stores_rows(func) else "cached"),
                 "parallel": StringAttr("tokens"),
             }
@@ -98,6 +100,14 @@ def _mark_prefetched(func: FuncOp) -> None:
     for op in func.walk():
         if isinstance(op, LoadRowOp) and isinstance(op.at.owner, LoadIndexOp):
             op.attributes[PREFETCH] = UnitAttr()
+
+
+def _order(func: FuncOp) -> str:
+    """``pairs`` where all rows in memory are bf16: even and odd elements then go to registers of their own, by one
+    shift or mask of a word; else ``plain``. Sums are added in the same order either way."""
+    loaded = [op.result.type for op in func.walk() if isinstance(op, LoadRowOp)]
+    stored = [op.buffer.type for op in func.walk() if isinstance(op, StoreRowOp)]
+    return "pairs" if {from_mlir(element(rows)) for rows in (*loaded, *stored)} == {DTYPES["bf16"]} else "plain"
 
 
 def _is_root(op: Operation) -> bool:

@@ -84,4 +84,4 @@ def plan_of(module: ModuleOp) -> dict[str, str | int]:
 
 def test_the_plan_is_written_to_the_function() -> None:
     plan = plan_of(operator_stage("finalize_routing_v2_grad", "scales"))
-    assert plan == {"lanes": PlanCpuPass().lanes, "store": "auto", "parallel": "tokens"}
+    assert plan == {"lanes": PlanCpuPass().lanes, "order": "pairs", "store": "auto", "parallel": "tokens"}
