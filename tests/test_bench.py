@@ -12,6 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import moegrad
+from moegrad import _native
 from moegrad.codegen.errors import MoegradError, SpecError
 from moegrad.tools import bench, bench_view, peers
 from moegrad.tools.cli import app
@@ -47,7 +48,9 @@ def test_bytes_are_each_row_once(report: bench.Report) -> None:
 
 def test_every_setting_has_its_limit_and_numpy(report: bench.Report) -> None:
     for result in report.results:
-        assert {"moegrad", "copy", "numpy"} <= set(result.seconds)
+        assert {"moegrad", "copy", "traffic", "numpy"} <= set(result.seconds)
+        assert ("rows" in result.seconds) is (result.setting.mode != "plain")
+        assert (result.share_of("rows") is None) is (result.setting.mode == "plain")
         assert result.share == result.seconds["copy"] / result.seconds["moegrad"]
         assert result.speedup("moegrad") == 1
         assert result.speedup("nobody") is None
@@ -59,6 +62,37 @@ def test_json_has_settings_and_ratios(report: bench.Report) -> None:
     first = document["results"][0]
     assert (first["mode"], first["data"], first["tokens"]) == ("plain", "f32", 8)
     assert first["speedup_over"]["numpy"] > 0
+    assert set(first["share_of"]) == {"copy", "traffic", "rows"}
+    assert not set(first["share_of"]) & set(first["speedup_over"])
+
+
+@pytest.mark.parametrize(
+    ("read", "written"), [(300_000, 300_000), (300_001, 70_003), (70_003, 900_000), (0, 99), (9, 0)]
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_traffic_limit_writes_all_and_reads_in_order(read: int, written: int, threads: int) -> None:
+    source = np.arange(read, dtype=np.uint32).astype(np.uint8)
+    target = np.full(written, 7, np.uint8)
+    _native.stream_traffic(target, source, threads)
+    if read == written:
+        np.testing.assert_array_equal(target, source)
+    elif read > written:
+        np.testing.assert_array_equal(target[: 1 << 16], source[: min(written, 1 << 16)])
+    elif read > 0:
+        assert len(np.unique(target)) == 256
+
+
+def test_the_rows_limit_copies_the_named_rows() -> None:
+    source = np.random.default_rng(0).standard_normal((9, 33)).astype(np.float32)
+    target, index = np.zeros_like(source), np.array([8, 0, 3, 3], np.int32)
+    _native.stream_rows(target, source, index, 2)
+    named = np.isin(np.arange(9), index)
+    np.testing.assert_array_equal(target[named], source[named])
+    assert not target[~named].any()
+    with pytest.raises(ValueError, match=r"^stream_rows: an index is out of range$"):
+        _native.stream_rows(target, source, np.array([9], np.int32), 1)
+    with pytest.raises(ValueError, match=r"^stream_copy: expected two arrays of one size, got 1188 and 4 bytes$"):
+        _native.stream_copy(target[0, :1], source, 1)
 
 
 @pytest.mark.parametrize(("spread", "noisy"), [(0.01, False), (0.9, True)])

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..codegen.errors import MoegradError
-from .bench import NOISY, Report, Result
+from .bench import LIMITS, NOISY, Report, Result
 
 PEERS = ("numpy", "numba", "torch.compile", "torch eager")
 _COLOURS = {"plain": "#2f6f9f", "scales": "#3f8f5f", "scales_bias": "#b5722c"}
@@ -20,7 +20,15 @@ def render(report: Report, console: Console) -> None:
     table = Table(title=f"finalize_routing_v2_grad on {report.threads} threads")
     for column in ("mode", "D/P"):
         table.add_column(column, no_wrap=True)
-    for column in ("T", "K", "H", "ms", "GB/s", "of copy", *(f"x {peer}" for peer in _present(report))):
+    for column in (
+        "T",
+        "K",
+        "H",
+        "ms",
+        "GB/s",
+        *(f"of {limit}" for limit in LIMITS),
+        *(f"x {peer}" for peer in _present(report)),
+    ):
         table.add_column(column, justify="right")
     for result in report.results:
         setting = result.setting
@@ -33,11 +41,14 @@ def render(report: Report, console: Console) -> None:
             str(setting.hidden),
             f"{result.seconds['moegrad'] * 1e3:.2f}",
             f"{result.gigabytes_per_second:.1f}",
-            f"{result.share:.2f}",
+            *("-" if share is None else f"{share:.2f}" for share in map(result.share_of, LIMITS)),
             *("-" if ratio is None else f"{ratio:.1f}" for ratio in ratios),
         )
     console.print(table)
-    console.print("of copy: share of a streaming copy of as many bytes. x peer: how many times as long the peer takes.")
+    console.print(
+        "of copy: share of a streaming copy of as many bytes. of traffic: of the same reads and writes in order. "
+        "of rows: of a copy of the slots' rows, row by row. x peer: how many times as long the peer takes."
+    )
     if report.noisy:
         worst = max(result.spread for result in report.results)
         console.print(

@@ -19,9 +19,10 @@ _PLAIN = {
     "lanes_mul": "lanes lanes_mul(lanes lhs, lanes rhs)",
     "lanes_sum": "float lanes_sum(lanes value)",
     "lanes_sum_pairs": "float lanes_sum_pairs(lanes value)",
+    "row_prefetch_part": "void row_prefetch_part(const void* row, int64_t nbytes, int64_t part, int64_t parts)",
     "row_put": "void row_put(void* to, const void* row, int64_t nbytes, bint stream)",
     "row_put_zero": "void row_put_zero(void* to, int64_t nbytes, bint stream)",
-    "stream_pays": "bint stream_pays(const void* to, int64_t rows, int64_t row_bytes)",
+    "stream_pays": "bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)",
     "stream_fence": "void stream_fence()",
     "zero_unnamed_rows": "int zero_unnamed_rows(void* to, int64_t rows, int64_t row_bytes,\n"
     "                          const int32_t* index, int64_t slots, int num_threads)",
