@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 import moegrad
 from moegrad import _native
 from moegrad.codegen.errors import MoegradError, SpecError
-from moegrad.tools import bench, bench_view, peers
+from moegrad.tools import bench, bench_view, peers, scaling
 from moegrad.tools.cli import app
 
 SMALL = (8, 2, 64)
@@ -105,7 +106,7 @@ def test_the_table_says_when_the_machine_is_noisy(report: bench.Report, spread: 
 
 def test_peers_compute_the_same() -> None:
     setting = bench.Setting("scales_bias", "f32", "f32", 6, 3, 40)
-    arguments = bench._arguments(setting)
+    arguments = bench.call_arguments(setting)
     row, weight = moegrad.finalize_routing_v2_grad(**arguments)
     for name, run in peers.peers(arguments, row, weight, 1).items():
         result = run()
@@ -154,3 +155,24 @@ def test_the_plot_is_written(report: bench.Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     bench_view.plot(report, tmp_path / "bench.png")
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_scaling_is_measured_and_shown() -> None:
+    found = scaling.measure(3, bench.Setting("scales", "bf16", "bf16", 8, 2, 64))
+    assert list(found.slopes) == ["tokens", "topk", "hidden"]
+    assert found.dropped[0.0] == 1
+    assert found.extra_bytes is None or found.extra_bytes < found.threads << 20
+    console = Console(width=120, record=True, file=io.StringIO())
+    scaling.render(found, console)
+    assert "slope of log time over log hidden" in console.export_text()
+
+
+def test_a_slope_is_the_exponent() -> None:
+    assert scaling._slope([(math.log(n), math.log(3 * n**1.5)) for n in (2, 7, 40)]) == pytest.approx(1.5)
+
+
+def test_dropped_slots_have_no_row() -> None:
+    arguments = scaling._with_dropped(bench.call_arguments(bench.Setting("scales", "f32", "f32", 8, 4, 16)), 0.25)
+    assert (arguments["expanded_row_idx"] == -1).sum() == 8
+    rows, weights = moegrad.finalize_routing_v2_grad(**arguments)
+    assert (~rows.any(axis=-1)).sum() == (weights == 0).sum() == 8

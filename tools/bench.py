@@ -147,7 +147,7 @@ def run(
 
 
 def _measure(setting: Setting, repeats: int, with_peers: bool, count: int) -> Result:
-    arguments = _arguments(setting)
+    arguments = call_arguments(setting)
     row_grad, weight_grad = moegrad.finalize_routing_v2_grad(**arguments)
     rows = [value for name, value in arguments.items() if name in ("grad_y", "expanded_x")]
     moved = sum(array.nbytes for array in (*rows, row_grad))
@@ -157,7 +157,7 @@ def _measure(setting: Setting, repeats: int, with_peers: bool, count: int) -> Re
     }
     if with_peers:
         contenders |= peers(arguments, row_grad, weight_grad, count)
-    times = _rounds(contenders, repeats)
+    times = rounds(contenders, repeats)
     quartiles = statistics.quantiles(times["copy"], n=4)
     return Result(
         setting,
@@ -184,7 +184,7 @@ def _limits(arguments: dict[str, Any], moved: int, row_grad: Array, count: int) 
     return limits
 
 
-def _rounds(contenders: dict[str, Run], repeats: int) -> dict[str, list[float]]:
+def rounds(contenders: dict[str, Run], repeats: int) -> dict[str, list[float]]:
     """Times of each contender, run in turn so that a busy machine slows all of them alike."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for contender in contenders.values():
@@ -199,7 +199,7 @@ def _rounds(contenders: dict[str, Run], repeats: int) -> dict[str, list[float]]:
     return times
 
 
-def _arguments(setting: Setting) -> dict[str, Any]:
+def call_arguments(setting: Setting) -> dict[str, Any]:
     """Random rows on a random permutation; experts and bias where the mode has them."""
     rng = np.random.default_rng(0)
     data, slots = _DTYPES[setting.data], setting.tokens * setting.topk

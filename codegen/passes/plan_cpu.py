@@ -62,7 +62,7 @@ class PlanCpuPass(ModulePass):
                 "lanes": IntegerAttr(self.lanes, i64),
                 "order": StringAttr(_order(func)),
                 "store": StringAttr(self.store if _stores_rows(func) else "cached"),
-                "stream_part": IntegerAttr(self.stream_part, i64),
+                "stream_above": StringAttr(f"cache/{self.stream_part}"),
                 "parallel": StringAttr("tokens"),
             }
         )

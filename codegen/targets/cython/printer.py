@@ -190,7 +190,8 @@ class KernelPrinter:
         name = f"stream_{self.names[buffer]}"
         if all(flag.name != name for flag in self.flags):
             self.flags.append(Parameter(name, "bint"))
-            size = f"{self.dims[buffer][0]}, H * {float_type(buffer).bytes}, {self.plan['stream_part']}"
+            part = str(self.plan["stream_above"]).removeprefix("cache/")
+            size = f"{self.dims[buffer][0]}, H * {float_type(buffer).bytes}, {part}"
             self.setup.append(f"{name} = {self.use('stream_pays')}({self.names[buffer]}, {size})")
         return name
 
