@@ -44,6 +44,9 @@ class PlanCpuPass(ModulePass):
     stream_part: int = 4
     """The output's part is one in this many: as much again is read, and others want some of the cache."""
 
+    pairs: bool = True
+    """Whether even and odd elements of bf16 rows go to registers of their own, where all rows are bf16."""
+
     prefetch: bool = True
     """Whether a pass over a gathered row asks for the row of the next slot: rows come in an order
     that no processor foresees."""
@@ -60,7 +63,7 @@ class PlanCpuPass(ModulePass):
         func.attributes[PLAN] = DictionaryAttr(
             {
                 "lanes": IntegerAttr(self.lanes, i64),
-                "order": StringAttr(_order(func)),
+                "order": StringAttr("pairs" if self.pairs and _all_bf16(func) else "plain"),
                 "store": StringAttr(self.store if _stores_rows(func) else "cached"),
                 "stream_above": StringAttr(f"cache/{self.stream_part}"),
                 "parallel": StringAttr("tokens"),
@@ -115,12 +118,11 @@ def _has_slots(loop: ForTokensOp) -> bool:
     return any(isinstance(op, ForSlotsOp) for op in loop.body.block.ops)
 
 
-def _order(func: FuncOp) -> str:
-    """``pairs`` where all rows in memory are bf16: even and odd elements then go to registers of their own, by one
-    shift or mask of a word; else ``plain``. Sums are added in the same order either way."""
+def _all_bf16(func: FuncOp) -> bool:
+    """Whether every row in memory is bf16: lanes in pairs go with one another only."""
     loaded = [op.result.type for op in func.walk() if isinstance(op, LoadRowOp)]
     stored = [op.buffer.type for op in func.walk() if isinstance(op, StoreRowOp)]
-    return "pairs" if {from_mlir(element(rows)) for rows in (*loaded, *stored)} == {DTYPES["bf16"]} else "plain"
+    return {from_mlir(element(rows)) for rows in (*loaded, *stored)} == {DTYPES["bf16"]}
 
 
 def _is_root(op: Operation) -> bool:
