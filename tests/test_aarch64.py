@@ -71,7 +71,7 @@ def build(module: str, folder: Path) -> Path:
     source, program = folder / f"{module}.pyx", folder / module
     source.write_text(module_files(SETS["generic"](), "")[f"{module}.pyx"])
     subprocess.run([sys.executable, "-m", "cython", "-3", str(source)], check=True)
-    launcher = re.findall(r"\b__pyx_f_\w+_launch__kany__hany\b", (folder / f"{module}.c").read_text())[0]
+    launcher = re.findall(r"\b__pyx_f_\w+_launch__k(?:any|1)__hany\b", (folder / f"{module}.c").read_text())[0]
     command = [
         TOOLS[0],
         *BASE_FLAGS,
