@@ -5,25 +5,15 @@
 #ifndef MOEGRAD_KERNEL_H
 #define MOEGRAD_KERNEL_H
 
-#include <unistd.h>
-
 #include "moegrad_lanes.h"
+#include "moegrad_machine.h"
 #include "moegrad_rows.h"
 
-/* Bytes of the last-level cache; 32 MiB where the system does not tell. */
-static inline int64_t last_level_cache_bytes(void) {
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    if (bytes > 0) return bytes;
-#endif
-    return (int64_t)32 << 20;
-}
-
-/* Whether storing `rows` rows from `to` on should go around the caches: the output is larger than
- * the last-level cache, and every row starts where streaming stores may (16 bytes). */
-static inline int stream_pays(const void *to, int64_t rows, int64_t row_bytes) {
+/* Whether storing `rows` rows from `to` on should go around the caches: the output is larger than one part in
+ * `part` of the last-level cache, and every row starts where streaming stores may (16 bytes). */
+static inline int stream_pays(const void *to, int64_t rows, int64_t row_bytes, int64_t part) {
     if ((uintptr_t)to % 16 != 0 || row_bytes % 16 != 0) return 0;
-    return rows * row_bytes > last_level_cache_bytes();
+    return rows * row_bytes > last_level_cache_bytes() / part;
 }
 
 /* Stores 32 lanes, around the caches where `stream` is set (then `at` is 16-byte aligned). */
@@ -43,7 +33,15 @@ static inline int stream_pays(const void *to, int64_t rows, int64_t row_bytes) {
 MOEGRAD_LANES_PUT(f32, float)
 MOEGRAD_LANES_PUT(bf16, uint16_t)
 MOEGRAD_LANES_PUT(f16, uint16_t)
+MOEGRAD_LANES_PUT(bf16_pairs, uint16_t)
 #undef MOEGRAD_LANES_PUT
+
+/* Asks for part `part` of `parts` of a row in the L2 cache; any address. */
+static inline void row_prefetch_part(const void *row, int64_t nbytes, int64_t part, int64_t parts) {
+    const int64_t step = (nbytes / parts + 63) & ~(int64_t)63, end = step * (part + 1);
+    for (int64_t at = step * part; at < end && at < nbytes; at += 64)
+        __builtin_prefetch((const char *)row + at, 0, 2);
+}
 
 /* Copies one row of `nbytes` bytes. */
 static inline void row_put(void *to, const void *row, int64_t nbytes, int stream) {

@@ -82,6 +82,45 @@ static inline vec_half vec_narrow_bf16(vec value) {
     return vec_shorten(((bits | quiet) + round) >> 16);
 }
 
+/*
+ * Pairs: one load of 2 * VEC_WIDTH bf16 holds two vectors as they are, the elements 0, 2, 4, ... in the lower and
+ * 1, 3, 5, ... in the upper halves of its words. Widening is a shift and a mask, and nothing is packed on the way back.
+ */
+static inline vec vec_widen_lower(vec_bits words) { return (vec)(words << 16); }
+static inline vec vec_widen_upper(vec_bits words) { return (vec)(words & 0xffff0000u); }
+
+/* Each number's bits, such that the upper half is the bf16 nearest; not for a NaN with bits in its lower half. */
+static inline vec_bits vec_round_bf16(vec value) {
+    const vec_bits bits = (vec_bits)value;
+    return bits + 0x7fffu + (bits >> 16 & 1u);
+}
+static inline vec_bits vec_narrow_pair(vec lower, vec upper) {
+    return vec_round_bf16(lower) >> 16 | (vec_round_bf16(upper) & 0xffff0000u);
+}
+
+/* Each NaN quiet and without the lower half of its bits, so that vec_round_bf16 keeps it. */
+static inline vec vec_trim_nan(vec value) {
+    const vec_bits bits = (vec_bits)value, is_nan = (vec_bits)(value != value);
+    return (vec)((bits & ~(is_nan & 0xffffu)) | (is_nan & 0x00400000u));
+}
+
+/* Whether a lane of either vector holds a NaN. */
+static inline int vec_any_nan(vec a, vec b) {
+#if VEC_WIDTH == 16 && !defined(__clang__)
+    return __builtin_ia32_cmpps512_mask(a, b, 3, -1, 4) != 0; /* 3: unordered */
+#elif VEC_WIDTH == 8 && !defined(__clang__)
+    return __builtin_ia32_movmskps256(__builtin_ia32_cmpps256(a, b, 3)) != 0;
+#elif VEC_WIDTH == 4 && defined(__SSE2__)
+    return _mm_movemask_ps(_mm_cmpunord_ps((__m128)a, (__m128)b)) != 0;
+#else
+    const vec_mask ordered = (a == a) & (b == b);
+    int32_t all = -1;
+    for (int i = 0; i < VEC_WIDTH; i++)
+        all &= ordered[i];
+    return !all;
+#endif
+}
+
 #if VEC_WIDTH == 16 /* the instructions of AVX-512; 4: no suppression of exceptions, 0: to nearest even */
 static inline vec vec_widen_f16(vec_half half) {
     return __builtin_ia32_vcvtph2ps512_mask((vec_short)half, (vec){0}, -1, 4);
@@ -133,6 +172,13 @@ static inline vec_half vec_load_half(const uint16_t *p) {
 }
 static inline void vec_store_half(uint16_t *p, vec_half half) { memcpy(p, &half, sizeof half); }
 
+static inline vec_bits vec_load_words(const uint16_t *p) {
+    vec_bits words;
+    memcpy(&words, p, sizeof words);
+    return words;
+}
+static inline void vec_store_words(uint16_t *p, vec_bits words) { memcpy(p, &words, sizeof words); }
+
 static inline vec vec_load_bf16(const uint16_t *p) { return vec_widen_bf16(vec_load_half(p)); }
 static inline vec vec_load_f16(const uint16_t *p) { return vec_widen_f16(vec_load_half(p)); }
 static inline void vec_store_bf16(uint16_t *p, vec value) { vec_store_half(p, vec_narrow_bf16(value)); }
@@ -141,12 +187,31 @@ static inline void vec_store_f16(uint16_t *p, vec value) { vec_store_half(p, vec
 /* ---- memory past the caches: 2 * VEC_WIDTH elements at a multiple of 16 bytes -------------------------- */
 
 /*
- * A non-temporal store is 16 bytes on each x86: NumPy aligns to no more, and wider ones were measured to be
- * no faster. Elsewhere we store as usual.
+ * A non-temporal store is 16 bytes on each x86, since NumPy aligns to no more. Packed 16-bit rows leave as whole
+ * vectors where those are aligned, as outputs of our own are: a tenth faster on one core, where fp32 gains nothing. The
+ * branch goes the same way for all of a row. Elsewhere than on x86 we store as usual.
  */
 #if defined(__SSE2__)
 static inline void stream_16(void *p, uint64_t low, uint64_t high) {
     _mm_stream_si128((__m128i *)p, _mm_set_epi64x((long long)high, (long long)low));
+}
+static inline void vec_stream(void *p, vec value) {
+#if VEC_WIDTH == 16
+    if ((uintptr_t)p % sizeof value == 0) {
+        __builtin_ia32_movntps512((float *)p, value);
+        return;
+    }
+#elif VEC_WIDTH == 8
+    if ((uintptr_t)p % sizeof value == 0) {
+        __builtin_ia32_movntps256((float *)p, value);
+        return;
+    }
+#endif
+    uint64_t words[VEC_WIDTH / 2];
+    memcpy(words, &value, sizeof value);
+#pragma GCC unroll 4
+    for (int i = 0; i < VEC_WIDTH / 4; i++)
+        stream_16((char *)p + 16 * i, words[2 * i], words[2 * i + 1]);
 }
 static inline void vec_stream_f32(float *p, vec low, vec high) {
     uint64_t words[VEC_WIDTH];
@@ -156,19 +221,28 @@ static inline void vec_stream_f32(float *p, vec low, vec high) {
     for (int i = 0; i < VEC_WIDTH / 2; i++)
         stream_16(p + 4 * i, words[2 * i], words[2 * i + 1]);
 }
+static inline void vec_stream_words(uint16_t *p, vec_bits words) { vec_stream(p, (vec)words); }
 static inline void vec_stream_half(uint16_t *p, vec_half low, vec_half high) {
+#if VEC_WIDTH == 16
+    vec both;
+    memcpy(&both, &low, sizeof low);
+    memcpy((char *)&both + sizeof low, &high, sizeof high);
+    vec_stream(p, both);
+#else
     uint64_t words[VEC_WIDTH / 2];
     memcpy(words, &low, sizeof low);
     memcpy(words + VEC_WIDTH / 4, &high, sizeof high);
 #pragma GCC unroll 4
     for (int i = 0; i < VEC_WIDTH / 4; i++)
         stream_16(p + 8 * i, words[2 * i], words[2 * i + 1]);
+#endif
 }
 #else
 static inline void vec_stream_f32(float *p, vec low, vec high) {
     vec_store_f32(p, low);
     vec_store_f32(p + VEC_WIDTH, high);
 }
+static inline void vec_stream_words(uint16_t *p, vec_bits words) { vec_store_words(p, words); }
 static inline void vec_stream_half(uint16_t *p, vec_half low, vec_half high) {
     vec_store_half(p, low);
     vec_store_half(p + VEC_WIDTH, high);
@@ -181,6 +255,12 @@ static inline void vec_stream_bf16(uint16_t *p, vec low, vec high) {
 static inline void vec_stream_f16(uint16_t *p, vec low, vec high) {
     vec_stream_half(p, vec_narrow_f16(low), vec_narrow_f16(high));
 }
+
+/*
+ * Keeps the compiler from moving loads behind the streaming stores that follow. A load that waits among them costs
+ * a fifth to a half of the rate: gcc would sink a row's loads to where their values are used.
+ */
+static inline void loads_first(void) { __asm__ volatile("" ::: "memory"); }
 
 /* Orders the non-temporal stores of this thread before its later stores: call it once, after the last one. */
 static inline void stream_fence(void) {

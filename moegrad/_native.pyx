@@ -9,7 +9,6 @@ cimport numpy as cnp
 from cpython.object cimport PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF, PyObject
-from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -289,26 +288,60 @@ cdef void scan(const int32_t *indices, Py_ssize_t count, int64_t low, int64_t hi
 include "_dlpack.pxi"
 
 
-cdef extern from "moegrad_rows.h" nogil:
-    void row_stream(void *dst, const void *src, int64_t nbytes)
-    void stream_fence()
+cdef extern from "moegrad_machine.h":
+    int64_t machine_cache_bytes "last_level_cache_bytes"() nogil
 
 
-cdef void copy_piece(char *to, const char *source, int64_t size) noexcept nogil:
-    row_stream(to, source, size)
-    stream_fence()
+def last_level_cache_bytes():
+    """Bytes of the last-level cache that one core can use, as the kernels' choice of store policy sees it."""
+    return machine_cache_bytes()
+
+
+# ---- what the machine's memory can do: limits for benchmarks, not a part of any operator ----
+
+cdef extern from "moegrad_limits.h" nogil:
+    void limit_traffic(char *to, int64_t written, const char *source, int64_t read, int num_threads)
+    void limit_rows(char *to, const char *source, int64_t row_bytes, const int32_t *index, int64_t count,
+                    int num_threads)
 
 
 def stream_copy(cnp.ndarray target not None, cnp.ndarray source not None, int num_threads):
-    """Copies `source` to `target` past the caches, each thread a run of 64 KiB pieces in order.
+    """Copies `source` to `target` past the caches, each thread a run of 64 KiB pieces in order."""
+    if cnp.PyArray_NBYTES(source) != cnp.PyArray_NBYTES(target):
+        raise ValueError(f"stream_copy: expected two arrays of one size, got {source.nbytes} and {target.nbytes} bytes")
+    stream_traffic(target, source, num_threads)
 
-    The measure of what the machine's memory can do: a benchmark's limit, not a part of any operator.
+
+def stream_traffic(cnp.ndarray target not None, cnp.ndarray source not None, int num_threads):
+    """Reads all of `source` and writes all of `target`, past the caches and both in order.
+
+    Where `target` is larger each piece of `source` is written several times over; where it is smaller, some of
+    `source` is read only.
     """
-    cdef int64_t size = cnp.PyArray_NBYTES(source), piece = 1 << 16, at
-    if size != cnp.PyArray_NBYTES(target) or not is_dense(source) or not is_dense(target):
-        raise ValueError(f"stream_copy: expected two contiguous arrays of one size, got {size} and {target.nbytes} bytes")
+    cdef int64_t written = cnp.PyArray_NBYTES(target), read = cnp.PyArray_NBYTES(source)
+    if not is_dense(source) or not is_dense(target):
+        raise ValueError("stream_traffic: expected contiguous arrays")
     cdef char *to = <char *>cnp.PyArray_DATA(target)
     cdef const char *origin = <const char *>cnp.PyArray_DATA(source)
     with nogil:
-        for at in prange(0, size, piece, num_threads=num_threads, schedule="static"):
-            copy_piece(to + at, origin + at, min(piece, size - at))
+        limit_traffic(to, written, origin, read, num_threads)
+
+
+def stream_rows(cnp.ndarray target not None, cnp.ndarray source not None, cnp.ndarray index not None, int num_threads):
+    """Copies row index[i] of `source` to row index[i] of `target` for i in order, past the caches.
+
+    Both are (M, H) of one dtype, and `index` is (N,) int32 with values in [0, M).
+    """
+    if not is_dense(source) or not is_dense(target) or not is_dense(index):
+        raise ValueError("stream_rows: expected contiguous arrays")
+    if (<object>source).shape != (<object>target).shape or cnp.PyArray_TYPE(index) != cnp.NPY_INT32:
+        raise ValueError("stream_rows: expected two arrays of one shape and int32 indices")
+    if find_bad_index(index, 0, cnp.PyArray_DIM(source, 0), False) is not None:
+        raise ValueError("stream_rows: an index is out of range")
+    cdef int64_t row_bytes = cnp.PyArray_NBYTES(source) // max(<int64_t>1, cnp.PyArray_DIM(source, 0))
+    cdef int64_t count = cnp.PyArray_SIZE(index)
+    cdef char *to = <char *>cnp.PyArray_DATA(target)
+    cdef const char *origin = <const char *>cnp.PyArray_DATA(source)
+    cdef const int32_t *rows = <const int32_t *>cnp.PyArray_DATA(index)
+    with nogil:
+        limit_rows(to, origin, row_bytes, rows, count, num_threads)

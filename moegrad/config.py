@@ -57,6 +57,7 @@ def _config() -> dict[str, Any]:
             "machine": os.uname().machine,
         },
         "threads": {"limit": limit, "from": source, "one_below_bytes": threads.SMALL},
+        "cache": {"last_level_bytes": _native.last_level_cache_bytes()},
         "kernels": _count(usable),
     }
 
@@ -85,6 +86,7 @@ def _lines(config: dict[str, Any]) -> list[str]:
             "threads",
             f"up to {limit['limit']} ({limit['from']}), one below {limit['one_below_bytes'] >> 10} KiB",
         ),
+        ("cache", f"last level {config['cache']['last_level_bytes'] >> 10} KiB"),
         ("kernels", f"{total['specialised']} specialised, {total['generic']} generic:"),
     ]
     width = max(map(len, counts), default=0)

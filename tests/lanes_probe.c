@@ -41,7 +41,13 @@ int probe_supports(int isa) {
     } \
     void probe_store_##D##_tail(const float *in, E *out, int64_t count) { \
         lanes_store_##D##_tail(out, lanes_load_f32(in), count); \
-    } \
+    }
+
+PROBE_MEMORY(f32, float)
+PROBE_MEMORY(bf16, uint16_t)
+PROBE_MEMORY(f16, uint16_t)
+
+#define PROBE_DOT(D, E, SUM) \
     void probe_scale_dot_##D(const E *x, const E *g, E *out, float *dot, float scale, int64_t n) { \
         lanes sum = lanes_zero(); \
         EACH_BLOCK { \
@@ -50,12 +56,22 @@ int probe_supports(int isa) {
             sum = lanes_add(sum, lanes_mul(lanes_load_##D(x + j), gj)); \
             lanes_store_##D(out + j, lanes_mul(gj, lanes_splat(scale))); \
         } \
-        *dot = lanes_sum(sum); \
+        *dot = SUM(sum); \
     }
 
-PROBE_MEMORY(f32, float)
-PROBE_MEMORY(bf16, uint16_t)
-PROBE_MEMORY(f16, uint16_t)
+PROBE_DOT(f32, float, lanes_sum)
+PROBE_DOT(bf16, uint16_t, lanes_sum)
+PROBE_DOT(f16, uint16_t, lanes_sum)
+PROBE_DOT(bf16_pairs, uint16_t, lanes_sum_pairs)
+
+/* Each element times scale, by the streaming stores; out is a multiple of 16 bytes. */
+void probe_scale_stream_bf16_pairs(const uint16_t *in, uint16_t *out, float scale, int64_t n) {
+    EACH_BLOCK lanes_stream_bf16_pairs(out + j, lanes_mul(lanes_load_bf16_pairs(in + j), lanes_splat(scale)));
+    stream_fence();
+}
+void probe_scale_bf16_pairs_tail(const uint16_t *in, uint16_t *out, float scale, int64_t count) {
+    lanes_store_bf16_pairs_tail(out, lanes_mul(lanes_load_bf16_pairs_tail(in, count), lanes_splat(scale)), count);
+}
 
 void probe_add(const float *a, const float *b, float *out, int64_t n) {
     EACH_BLOCK lanes_store_f32(out + j, lanes_add(lanes_load_f32(a + j), lanes_load_f32(b + j)));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import moegrad
+from moegrad import _native
 from moegrad.codegen.errors import MoegradError, SpecError
-from moegrad.tools import bench, bench_view, peers
+from moegrad.tools import bench, bench_view, peers, scaling
 from moegrad.tools.cli import app
 
 SMALL = (8, 2, 64)
@@ -47,7 +49,9 @@ def test_bytes_are_each_row_once(report: bench.Report) -> None:
 
 def test_every_setting_has_its_limit_and_numpy(report: bench.Report) -> None:
     for result in report.results:
-        assert {"moegrad", "copy", "numpy"} <= set(result.seconds)
+        assert {"moegrad", "copy", "traffic", "numpy"} <= set(result.seconds)
+        assert ("rows" in result.seconds) is (result.setting.mode != "plain")
+        assert (result.share_of("rows") is None) is (result.setting.mode == "plain")
         assert result.share == result.seconds["copy"] / result.seconds["moegrad"]
         assert result.speedup("moegrad") == 1
         assert result.speedup("nobody") is None
@@ -59,6 +63,37 @@ def test_json_has_settings_and_ratios(report: bench.Report) -> None:
     first = document["results"][0]
     assert (first["mode"], first["data"], first["tokens"]) == ("plain", "f32", 8)
     assert first["speedup_over"]["numpy"] > 0
+    assert set(first["share_of"]) == {"copy", "traffic", "rows"}
+    assert not set(first["share_of"]) & set(first["speedup_over"])
+
+
+@pytest.mark.parametrize(
+    ("read", "written"), [(300_000, 300_000), (300_001, 70_003), (70_003, 900_000), (0, 99), (9, 0)]
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_traffic_limit_writes_all_and_reads_in_order(read: int, written: int, threads: int) -> None:
+    source = np.arange(read, dtype=np.uint32).astype(np.uint8)
+    target = np.full(written, 7, np.uint8)
+    _native.stream_traffic(target, source, threads)
+    if read == written:
+        np.testing.assert_array_equal(target, source)
+    elif read > written:
+        np.testing.assert_array_equal(target[: 1 << 16], source[: min(written, 1 << 16)])
+    elif read > 0:
+        assert len(np.unique(target)) == 256
+
+
+def test_the_rows_limit_copies_the_named_rows() -> None:
+    source = np.random.default_rng(0).standard_normal((9, 33)).astype(np.float32)
+    target, index = np.zeros_like(source), np.array([8, 0, 3, 3], np.int32)
+    _native.stream_rows(target, source, index, 2)
+    named = np.isin(np.arange(9), index)
+    np.testing.assert_array_equal(target[named], source[named])
+    assert not target[~named].any()
+    with pytest.raises(ValueError, match=r"^stream_rows: an index is out of range$"):
+        _native.stream_rows(target, source, np.array([9], np.int32), 1)
+    with pytest.raises(ValueError, match=r"^stream_copy: expected two arrays of one size, got 1188 and 4 bytes$"):
+        _native.stream_copy(target[0, :1], source, 1)
 
 
 @pytest.mark.parametrize(("spread", "noisy"), [(0.01, False), (0.9, True)])
@@ -71,7 +106,7 @@ def test_the_table_says_when_the_machine_is_noisy(report: bench.Report, spread: 
 
 def test_peers_compute_the_same() -> None:
     setting = bench.Setting("scales_bias", "f32", "f32", 6, 3, 40)
-    arguments = bench._arguments(setting)
+    arguments = bench.call_arguments(setting)
     row, weight = moegrad.finalize_routing_v2_grad(**arguments)
     for name, run in peers.peers(arguments, row, weight, 1).items():
         result = run()
@@ -120,3 +155,24 @@ def test_the_plot_is_written(report: bench.Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     bench_view.plot(report, tmp_path / "bench.png")
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_scaling_is_measured_and_shown() -> None:
+    found = scaling.measure(3, bench.Setting("scales", "bf16", "bf16", 8, 2, 64))
+    assert list(found.slopes) == ["tokens", "topk", "hidden"]
+    assert found.dropped[0.0] == 1
+    assert found.extra_bytes is None or found.extra_bytes < found.threads << 20
+    console = Console(width=120, record=True, file=io.StringIO())
+    scaling.render(found, console)
+    assert "slope of log time over log hidden" in console.export_text()
+
+
+def test_a_slope_is_the_exponent() -> None:
+    assert scaling._slope([(math.log(n), math.log(3 * n**1.5)) for n in (2, 7, 40)]) == pytest.approx(1.5)
+
+
+def test_dropped_slots_have_no_row() -> None:
+    arguments = scaling._with_dropped(bench.call_arguments(bench.Setting("scales", "f32", "f32", 8, 4, 16)), 0.25)
+    assert (arguments["expanded_row_idx"] == -1).sum() == 8
+    rows, weights = moegrad.finalize_routing_v2_grad(**arguments)
+    assert (~rows.any(axis=-1)).sum() == (weights == 0).sum() == 8

@@ -286,16 +286,17 @@ def test_sum_is_the_tree(probe: Probe) -> None:
         np.testing.assert_array_equal(bits_of(got), bits_of(tree_sum(blocks)))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", [*DTYPES, "bf16_pairs"])
 def test_scale_and_dot_round_each_step(probe: Probe, dtype: str) -> None:
     """The loop of a kernel; a fused multiply-add would change its bits, on any instruction set."""
+    kind = dtype.removesuffix("_pairs")
     rows, size, scale = 128, 3 * LANES, np.float32(0.37)
-    (x, x32), (g, g32) = pattern(dtype, rows * size, 4), pattern(dtype, rows * size, 5)
+    (x, x32), (g, g32) = pattern(kind, rows * size, 4), pattern(kind, rows * size, 5)
     out, dots = np.empty_like(g), np.empty(rows, np.float32)
     for row in range(rows):
         part = np.s_[row * size : (row + 1) * size]
         probe(f"scale_dot_{dtype}", x[part], g[part], out[part], dots[row:], float(scale), size)
-    scaled = g32 * scale if dtype == "f32" else narrowed(dtype, g32 * scale)
+    scaled = g32 * scale if dtype == "f32" else narrowed(kind, g32 * scale)
     np.testing.assert_array_equal(bits_of(out), bits_of(scaled))
     products = (x32 * g32).reshape(rows, 3, LANES)
     want = tree_sum(products[:, 0] + products[:, 1] + products[:, 2])
@@ -315,6 +316,38 @@ def test_builds_agree(probes: dict[str, Probe], dtype: str) -> None:
         probe(f"scale_dot_{dtype}", x, g, out, dot, 1.0 / 3, x.size)
         results.append(out.tobytes() + (b"NaN" if np.isnan(dot[0]) else dot.tobytes()))
     assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize("scale", [1.0, -0.37, 2.0**-120])
+def test_pairs_narrow_all_halves_like_single_ones(probe: Probe, scale: float) -> None:
+    """Every NaN, subnormal and overflow among them, in every position of a block."""
+    halves = np.arange(1 << 16, dtype=np.uint16)
+    for shift in (0, 1, 17):
+        given = np.roll(halves, shift)
+        wide = floats(widened("bf16", given))
+        with np.errstate(all="ignore"):
+            want = narrowed("bf16", wide * np.float32(scale))
+        stored, streamed, dot = aligned(given.size), aligned(given.size), np.empty(1, np.float32)
+        probe("scale_dot_bf16_pairs", given, given, stored, dot, scale, given.size)
+        probe("scale_stream_bf16_pairs", given, streamed, scale, given.size)
+        np.testing.assert_array_equal(stored, want)
+        np.testing.assert_array_equal(streamed, want)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 15, 16, 31])
+def test_pairs_end_in_a_tail(probe: Probe, count: int) -> None:
+    given = np.arange(0x3F80, 0x3F80 + LANES, dtype=np.uint16)
+    out = np.full(LANES, GUARD, np.uint16)
+    probe("scale_bf16_pairs_tail", given, out, 1.0, count)
+    np.testing.assert_array_equal(out[:count], given[:count])
+    assert (out[count:] == GUARD).all()
+
+
+def aligned(count: int) -> Halves:
+    """Room for `count` halves at a multiple of 64 bytes."""
+    room = np.empty(count + 32, np.uint16)
+    start = -room.ctypes.data % 64 // 2
+    return room[start : start + count]
 
 
 # ---- lanes and memory --------------------------------------------------------------------------------------

@@ -352,7 +352,7 @@ def test_json_has_the_documented_shape(report: verify.VerifyReport) -> None:
     assert decoded["cases"] == sum(row["cases"] for row in decoded["rows"])
     attributes = {field.name for field in dataclasses.fields(report.rows[0])} | {"passed"}
     assert all(set(row) == attributes for row in decoded["rows"])
-    assert set(decoded["environment"]) == {"versions", "variant", "threads", "kernels"}
+    assert set(decoded["environment"]) == {"versions", "variant", "threads", "cache", "kernels"}
     machine = (os.uname().nodename, str(Path.home()), str(Path(sys.prefix)))
     assert not any(name in report.to_json() for name in machine)
 

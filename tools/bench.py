@@ -1,8 +1,12 @@
 """Benchmarks: everything is timed side by side in one process, in turn, and reported as a ratio.
 
-The limit is a streaming copy of as many bytes as the operator must move (rows read once for each
-token and slot, rows and weights written once), measured in the same run. Medians over interleaved
-rounds; the machine's own unrest is measured on that copy and reported.
+Three limits are measured in the same run. ``copy`` is a streaming copy of as many bytes as the operator must
+move: each row of a token and of a slot is read once, and each row written once; half of a copy's bytes are
+writes. ``traffic`` reads and writes in order just what the operator reads and writes: a mode that mostly writes
+cannot be faster, since writes are slower than reads. ``rows`` copies the slots' rows in the order of the map,
+which a machine does more slowly than in order. Medians over interleaved rounds; the machine's own unrest is
+measured on the copy and reported. All arrays are aligned to a cache line and allocated by NumPy, which asks
+Linux for huge pages.
 """
 
 from __future__ import annotations
@@ -24,6 +28,10 @@ from .oracle import Array
 from .peers import SLOW, Run, peers
 
 MODES = ("plain", "scales", "scales_bias")
+LIMITS = ("copy", "traffic", "rows")
+OURS = ("moegrad", *LIMITS)
+"""What is timed beside the peers."""
+
 NOISY = 0.15
 """Spread of the copy's times (quartiles over median) above which a run is not to be trusted."""
 
@@ -70,6 +78,10 @@ class Result:
         """Share of the copy limit: 1 where the kernel is as fast as a copy of as many bytes."""
         return self.seconds["copy"] / self.seconds["moegrad"]
 
+    def share_of(self, limit: str) -> float | None:
+        """Share of one of the limits, ``copy``, ``traffic`` or ``rows``; None where it was not measured."""
+        return self.seconds[limit] / self.seconds["moegrad"] if limit in self.seconds else None
+
     def speedup(self, peer: str) -> float | None:
         """How many times as long a peer takes; None where it did not run."""
         return self.seconds[peer] / self.seconds["moegrad"] if peer in self.seconds else None
@@ -97,7 +109,8 @@ class Report:
                 "seconds": result.seconds,
                 "gigabytes_per_second": result.gigabytes_per_second,
                 "share_of_copy_limit": result.share,
-                "speedup_over": {peer: result.speedup(peer) for peer in result.seconds if peer != "moegrad"},
+                "share_of": {limit: result.share_of(limit) for limit in LIMITS},
+                "speedup_over": {peer: result.speedup(peer) for peer in result.seconds if peer not in OURS},
                 "spread": result.spread,
             }
             for result in self.results
@@ -134,21 +147,17 @@ def run(
 
 
 def _measure(setting: Setting, repeats: int, with_peers: bool, count: int) -> Result:
-    arguments = _arguments(setting)
+    arguments = call_arguments(setting)
     row_grad, weight_grad = moegrad.finalize_routing_v2_grad(**arguments)
     rows = [value for name, value in arguments.items() if name in ("grad_y", "expanded_x")]
     moved = sum(array.nbytes for array in (*rows, row_grad))
-    source, target = (_native.empty_aligned((moved // 2,), np.dtype(np.uint8)) for _ in range(2))
-    source[:] = (
-        np.random.default_rng(1).integers(0, 256, 1 << 16, np.uint8).repeat(-(-len(source) >> 16))[: len(source)]
-    )
     contenders: dict[str, Run] = {
         "moegrad": lambda: moegrad.finalize_routing_v2_grad(**arguments, out=(row_grad, weight_grad)),
-        "copy": lambda: _native.stream_copy(target, source, count),
+        **_limits(arguments, moved, row_grad, count),
     }
     if with_peers:
         contenders |= peers(arguments, row_grad, weight_grad, count)
-    times = _rounds(contenders, repeats)
+    times = rounds(contenders, repeats)
     quartiles = statistics.quantiles(times["copy"], n=4)
     return Result(
         setting,
@@ -158,7 +167,24 @@ def _measure(setting: Setting, repeats: int, with_peers: bool, count: int) -> Re
     )
 
 
-def _rounds(contenders: dict[str, Run], repeats: int) -> dict[str, list[float]]:
+def _limits(arguments: dict[str, Any], moved: int, row_grad: Array, count: int) -> dict[str, Run]:
+    """What the operator could at best take: see the top of this file."""
+    read, written, half = moved - row_grad.nbytes, row_grad.nbytes, moved // 2
+    source, target = (_native.empty_aligned((max(size, half),), np.dtype(np.uint8)) for size in (read, written))
+    source[:] = np.resize(np.random.default_rng(1).integers(0, 256, 1 << 16, np.uint8), len(source))
+    target[:] = 0
+    limits: dict[str, Run] = {
+        "copy": lambda: _native.stream_copy(target[:half], source[:half], count),
+        "traffic": lambda: _native.stream_traffic(target[:written], source[:read], count),
+    }
+    if "expanded_x" in arguments:
+        rows = target[:written].view(row_grad.dtype).reshape(row_grad.shape)
+        index = arguments["expanded_row_idx"]
+        limits["rows"] = lambda: _native.stream_rows(rows, arguments["expanded_x"], index, count)
+    return limits
+
+
+def rounds(contenders: dict[str, Run], repeats: int) -> dict[str, list[float]]:
     """Times of each contender, run in turn so that a busy machine slows all of them alike."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for contender in contenders.values():
@@ -173,7 +199,7 @@ def _rounds(contenders: dict[str, Run], repeats: int) -> dict[str, list[float]]:
     return times
 
 
-def _arguments(setting: Setting) -> dict[str, Any]:
+def call_arguments(setting: Setting) -> dict[str, Any]:
     """Random rows on a random permutation; experts and bias where the mode has them."""
     rng = np.random.default_rng(0)
     data, slots = _DTYPES[setting.data], setting.tokens * setting.topk

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..codegen.errors import MoegradError
-from .bench import NOISY, Report, Result
+from .bench import LIMITS, NOISY, Report, Result
 
 PEERS = ("numpy", "numba", "torch.compile", "torch eager")
 _COLOURS = {"plain": "#2f6f9f", "scales": "#3f8f5f", "scales_bias": "#b5722c"}
@@ -17,27 +17,30 @@ _MARKS = {"f32": "o", "bf16": "s", "f16": "^"}
 
 def render(report: Report, console: Console) -> None:
     """The table, and a note where the machine was too noisy."""
-    table = Table(title=f"finalize_routing_v2_grad on {report.threads} threads")
-    for column in ("mode", "D/P"):
-        table.add_column(column, no_wrap=True)
-    for column in ("T", "K", "H", "ms", "GB/s", "of copy", *(f"x {peer}" for peer in _present(report))):
+    table = Table("kernel", title=f"finalize_routing_v2_grad on {report.threads} threads", box=None)
+    present = _present(report)
+    table.add_column("T,K,H", no_wrap=True)
+    for column in (
+        "GB/s",
+        *(f"of\n{limit}" for limit in LIMITS),
+        *(f"x\n{peer}".replace(".", "\n").replace(" ", "\n") for peer in present),
+    ):
         table.add_column(column, justify="right")
     for result in report.results:
         setting = result.setting
-        ratios = [result.speedup(peer) for peer in _present(report)]
+        ratios = [result.speedup(peer) for peer in present]
         table.add_row(
-            setting.mode,
-            setting.data if not setting.weight else f"{setting.data}/{setting.weight}",
-            str(setting.tokens),
-            str(setting.topk),
-            str(setting.hidden),
-            f"{result.seconds['moegrad'] * 1e3:.2f}",
+            f"{setting.mode} {setting.data if not setting.weight else f'{setting.data}/{setting.weight}'}",
+            f"{setting.tokens},{setting.topk},{setting.hidden}",
             f"{result.gigabytes_per_second:.1f}",
-            f"{result.share:.2f}",
+            *("-" if share is None else f"{share:.2f}" for share in map(result.share_of, LIMITS)),
             *("-" if ratio is None else f"{ratio:.1f}" for ratio in ratios),
         )
     console.print(table)
-    console.print("of copy: share of a streaming copy of as many bytes. x peer: how many times as long the peer takes.")
+    console.print(
+        "of copy: share of a streaming copy of as many bytes. of traffic: of the same reads and writes in order. "
+        "of rows: of a copy of the slots' rows, row by row. x peer: how many times as long the peer takes."
+    )
     if report.noisy:
         worst = max(result.spread for result in report.results)
         console.print(

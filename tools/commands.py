@@ -87,8 +87,19 @@ def bench(
     peers: Annotated[bool, typer.Option(help="time NumPy, numba and torch where they are installed")] = True,
     json: JsonOption = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="write a picture here (needs matplotlib)")] = None,
+    scaling: Annotated[
+        bool, typer.Option("--scaling", help="how time grows with T, K, H and dropped slots instead; peak memory")
+    ] = False,
 ) -> None:
     """Time kernels beside a streaming copy and other packages, all in one run."""
+    if scaling:
+        from .scaling import measure
+        from .scaling import render as show_scaling
+
+        found = measure(repeats)
+        show_scaling(found, Console(stderr=str(json) == "-"))
+        _write_json(json, json_module.dumps(asdict(found), indent=1))
+        return
     from . import bench as benchmark
     from .bench_view import plot as draw
     from .bench_view import render as show

@@ -19,7 +19,8 @@ from xdsl.transforms.dead_code_elimination import dce
 
 from ..dialect.slot import ForSlotsOp, ForTokensOp, IfOp, LoadIndexOp, LoadRowOp, RowLoopOp, StoreRowOp, YieldOp, ZeroOp
 from ..dialect.tensor import RowDotOp, RowwiseOp
-from ..dialect.types import shape
+from ..dialect.types import element, shape
+from ..dtypes import DTYPES, from_mlir
 from ..parsing import function
 from ..signature import signature
 
@@ -37,8 +38,14 @@ class PlanCpuPass(ModulePass):
     """fp32 partial sums of a dot: with 32, a sum of H products is within (H/32 + 12) * 2^-24 of
     the sum of their magnitudes (H/32 additions in a lane, 5 to join the lanes, 2 before them)."""
     store: str = "auto"
-    """``cached``: plain stores. ``stream``: around the caches. ``auto``: stream when the outputs
-    do not fit in the cache, which the kernel sees at run time."""
+    """``cached``: plain stores. ``stream``: around the caches. ``auto``: stream when the output is larger
+    than its part of the last-level cache, which the kernel sees at run time."""
+
+    stream_part: int = 4
+    """The output's part is one in this many: as much again is read, and others want some of the cache."""
+
+    pairs: bool = True
+    """Whether even and odd elements of bf16 rows go to registers of their own, where all rows are bf16."""
 
     prefetch: bool = True
     """Whether a pass over a gathered row asks for the row of the next slot: rows come in an order
@@ -56,7 +63,9 @@ class PlanCpuPass(ModulePass):
         func.attributes[PLAN] = DictionaryAttr(
             {
                 "lanes": IntegerAttr(self.lanes, i64),
+                "order": StringAttr("pairs" if self.pairs and _all_bf16(func) else "plain"),
                 "store": StringAttr(self.store if _stores_rows(func) else "cached"),
+                "stream_above": StringAttr(f"cache/{self.stream_part}"),
                 "parallel": StringAttr("tokens"),
             }
         )
@@ -94,10 +103,26 @@ class PlanCpuPass(ModulePass):
 
 
 def _mark_prefetched(func: FuncOp) -> None:
-    """Marks every row that an index buffer names: the next one can be known ahead."""
+    """Marks every row whose successor can be known ahead where the processor does not foresee it.
+
+    That is the row which an index buffer names, and with a loop over slots the token's own: so much is read between
+    it and the next that its stream is forgotten.
+    """
+    tokens = [loop.induction for loop in func.walk() if isinstance(loop, ForTokensOp) and _has_slots(loop)]
     for op in func.walk():
-        if isinstance(op, LoadRowOp) and isinstance(op.at.owner, LoadIndexOp):
+        if isinstance(op, LoadRowOp) and (isinstance(op.at.owner, LoadIndexOp) or op.at in tokens):
             op.attributes[PREFETCH] = UnitAttr()
+
+
+def _has_slots(loop: ForTokensOp) -> bool:
+    return any(isinstance(op, ForSlotsOp) for op in loop.body.block.ops)
+
+
+def _all_bf16(func: FuncOp) -> bool:
+    """Whether every row in memory is bf16: lanes in pairs go with one another only."""
+    loaded = [op.result.type for op in func.walk() if isinstance(op, LoadRowOp)]
+    stored = [op.buffer.type for op in func.walk() if isinstance(op, StoreRowOp)]
+    return {from_mlir(element(rows)) for rows in (*loaded, *stored)} == {DTYPES["bf16"]}
 
 
 def _is_root(op: Operation) -> bool:

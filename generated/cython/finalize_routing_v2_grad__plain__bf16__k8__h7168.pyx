@@ -12,9 +12,10 @@ from libc.stdint cimport int32_t, int64_t, uint16_t
 cdef extern from "moegrad_kernel.h" nogil:
     ctypedef struct lanes:
         pass
+    void row_prefetch_part(const void* row, int64_t nbytes, int64_t part, int64_t parts)
     void row_put(void* to, const void* row, int64_t nbytes, bint stream)
     void stream_fence()
-    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes)
+    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)
     int zero_unnamed_rows(void* to, int64_t rows, int64_t row_bytes,
                               const int32_t* index, int64_t slots, int num_threads)
 
@@ -41,6 +42,7 @@ cdef void token__k8__h7168(
     cdef int64_t row
     grad_y_row = grad_y + t * H
     for k in range(K):
+        row_prefetch_part(grad_y_row + H, H * 2, k, K)
         slot = t * K + k
         row = expanded_row_idx[slot]
         if 0 <= row < M:
@@ -65,7 +67,7 @@ cdef int kernel__k8__h7168(
     cdef bint stream_grad_expanded_x
     if zero_unnamed_rows(grad_expanded_x, M, H * 2, expanded_row_idx, N, num_threads) != 0:
         return -1
-    stream_grad_expanded_x = stream_pays(grad_expanded_x, M, H * 2)
+    stream_grad_expanded_x = stream_pays(grad_expanded_x, M, H * 2, 4)
     for t in prange(R, num_threads=num_threads, use_threads_if=num_threads > 1, schedule="guided"):
         token__k8__h7168(
             t,

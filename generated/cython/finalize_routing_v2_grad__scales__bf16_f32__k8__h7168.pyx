@@ -13,15 +13,16 @@ cdef extern from "moegrad_kernel.h" nogil:
     ctypedef struct lanes:
         pass
     lanes lanes_add(lanes lhs, lanes rhs)
-    lanes lanes_load_bf16(const uint16_t* at)
+    lanes lanes_load_bf16_pairs(const uint16_t* at)
     lanes lanes_mul(lanes lhs, lanes rhs)
-    void lanes_prefetch_bf16(const uint16_t* at)
-    void lanes_put_bf16(uint16_t* at, lanes value, bint stream)
+    void lanes_prefetch_bf16_pairs(const uint16_t* at)
+    void lanes_put_bf16_pairs(uint16_t* at, lanes value, bint stream)
     lanes lanes_splat(float value)
-    float lanes_sum(lanes value)
+    float lanes_sum_pairs(lanes value)
     lanes lanes_zero()
+    void row_prefetch_part(const void* row, int64_t nbytes, int64_t part, int64_t parts)
     void stream_fence()
-    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes)
+    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)
     int zero_unnamed_rows(void* to, int64_t rows, int64_t row_bytes,
                               const int32_t* index, int64_t slots, int num_threads)
 
@@ -62,6 +63,7 @@ cdef void token__k8__h7168(
     cdef float dot
     grad_y_row = grad_y + t * H
     for k in range(K):
+        row_prefetch_part(grad_y_row + H, H * 2, k, K)
         slot = t * K + k
         row = expanded_row_idx[slot]
         if 0 <= row < M:
@@ -72,12 +74,12 @@ cdef void token__k8__h7168(
             grad_expanded_x_row = grad_expanded_x + row * H
             dot_lanes = lanes_zero()
             for j in range(0, H, 32):
-                lanes_prefetch_bf16(expanded_x_next + j)
-                grad = lanes_load_bf16(grad_y_row + j)
-                x = lanes_load_bf16(expanded_x_row + j)
-                lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
+                lanes_prefetch_bf16_pairs(expanded_x_next + j)
+                grad = lanes_load_bf16_pairs(grad_y_row + j)
+                x = lanes_load_bf16_pairs(expanded_x_row + j)
                 dot_lanes = lanes_add(dot_lanes, lanes_mul(x, grad))
-            dot = lanes_sum(dot_lanes)
+                lanes_put_bf16_pairs(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
+            dot = lanes_sum_pairs(dot_lanes)
             grad_scales[slot] = dot
         else:
             grad_scales[slot] = 0
@@ -104,7 +106,7 @@ cdef int kernel__k8__h7168(
     cdef bint stream_grad_expanded_x
     if zero_unnamed_rows(grad_expanded_x, M, H * 2, expanded_row_idx, N, num_threads) != 0:
         return -1
-    stream_grad_expanded_x = stream_pays(grad_expanded_x, M, H * 2)
+    stream_grad_expanded_x = stream_pays(grad_expanded_x, M, H * 2, 4)
     for t in prange(R, num_threads=num_threads, use_threads_if=num_threads > 1, schedule="guided"):
         token__k8__h7168(
             t,

@@ -13,15 +13,16 @@ cdef extern from "moegrad_kernel.h" nogil:
     ctypedef struct lanes:
         pass
     lanes lanes_add(lanes lhs, lanes rhs)
-    lanes lanes_load_bf16(const uint16_t* at)
+    lanes lanes_load_bf16_pairs(const uint16_t* at)
     lanes lanes_mul(lanes lhs, lanes rhs)
-    void lanes_prefetch_bf16(const uint16_t* at)
-    void lanes_put_bf16(uint16_t* at, lanes value, bint stream)
+    void lanes_prefetch_bf16_pairs(const uint16_t* at)
+    void lanes_put_bf16_pairs(uint16_t* at, lanes value, bint stream)
     lanes lanes_splat(float value)
-    float lanes_sum(lanes value)
+    float lanes_sum_pairs(lanes value)
     lanes lanes_zero()
+    void row_prefetch_part(const void* row, int64_t nbytes, int64_t part, int64_t parts)
     void stream_fence()
-    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes)
+    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)
     int zero_unnamed_rows(void* to, int64_t rows, int64_t row_bytes,
                               const int32_t* index, int64_t slots, int num_threads)
 
@@ -72,6 +73,7 @@ cdef void token__k8__h7168(
     cdef float gscale
     grad_y_row = grad_y + t * H
     for k in range(K):
+        row_prefetch_part(grad_y_row + H, H * 2, k, K)
         slot = t * K + k
         row = expanded_row_idx[slot]
         expert = expert_idx[slot]
@@ -87,15 +89,15 @@ cdef void token__k8__h7168(
                 grad_expanded_x_row = grad_expanded_x + row * H
                 gscale_lanes = lanes_zero()
                 for j in range(0, H, 32):
-                    lanes_prefetch_bf16(expanded_x_next + j)
-                    lanes_prefetch_bf16(bias_next + j)
-                    grad = lanes_load_bf16(grad_y_row + j)
-                    x = lanes_load_bf16(expanded_x_row + j)
-                    b = lanes_load_bf16(bias_row + j)
+                    lanes_prefetch_bf16_pairs(expanded_x_next + j)
+                    lanes_prefetch_bf16_pairs(bias_next + j)
+                    grad = lanes_load_bf16_pairs(grad_y_row + j)
+                    x = lanes_load_bf16_pairs(expanded_x_row + j)
+                    b = lanes_load_bf16_pairs(bias_row + j)
                     xb = lanes_add(x, b)
-                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(xb, grad))
-                gscale = lanes_sum(gscale_lanes)
+                    lanes_put_bf16_pairs(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
+                gscale = lanes_sum_pairs(gscale_lanes)
                 grad_scales[slot] = gscale
             else:
                 expanded_x_row = expanded_x + row * H
@@ -105,12 +107,12 @@ cdef void token__k8__h7168(
                 grad_expanded_x_row = grad_expanded_x + row * H
                 gscale_lanes = lanes_zero()
                 for j in range(0, H, 32):
-                    lanes_prefetch_bf16(expanded_x_next + j)
-                    grad = lanes_load_bf16(grad_y_row + j)
-                    x = lanes_load_bf16(expanded_x_row + j)
-                    lanes_put_bf16(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
+                    lanes_prefetch_bf16_pairs(expanded_x_next + j)
+                    grad = lanes_load_bf16_pairs(grad_y_row + j)
+                    x = lanes_load_bf16_pairs(expanded_x_row + j)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(x, grad))
-                gscale = lanes_sum(gscale_lanes)
+                    lanes_put_bf16_pairs(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
+                gscale = lanes_sum_pairs(gscale_lanes)
                 grad_scales[slot] = gscale
         else:
             if 0 <= expert < E:
@@ -119,18 +121,18 @@ cdef void token__k8__h7168(
                 bias_next = bias + (next_expert if 0 <= next_expert < E else expert) * H
                 gscale_lanes = lanes_zero()
                 for j in range(0, H, 32):
-                    lanes_prefetch_bf16(bias_next + j)
-                    b = lanes_load_bf16(bias_row + j)
-                    grad = lanes_load_bf16(grad_y_row + j)
+                    lanes_prefetch_bf16_pairs(bias_next + j)
+                    b = lanes_load_bf16_pairs(bias_row + j)
+                    grad = lanes_load_bf16_pairs(grad_y_row + j)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(b, grad))
-                gscale = lanes_sum(gscale_lanes)
+                gscale = lanes_sum_pairs(gscale_lanes)
                 grad_scales[slot] = gscale
             else:
                 gscale_lanes = lanes_zero()
                 for j in range(0, H, 32):
-                    grad = lanes_load_bf16(grad_y_row + j)
+                    grad = lanes_load_bf16_pairs(grad_y_row + j)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(lanes_zero(), grad))
-                gscale = lanes_sum(gscale_lanes)
+                gscale = lanes_sum_pairs(gscale_lanes)
                 grad_scales[slot] = gscale
     if stream_grad_expanded_x:
         stream_fence()
@@ -158,7 +160,7 @@ cdef int kernel__k8__h7168(
     cdef bint stream_grad_expanded_x
     if zero_unnamed_rows(grad_expanded_x, M, H * 2, expanded_row_idx, N, num_threads) != 0:
         return -1
-    stream_grad_expanded_x = stream_pays(grad_expanded_x, M, H * 2)
+    stream_grad_expanded_x = stream_pays(grad_expanded_x, M, H * 2, 4)
     for t in prange(R, num_threads=num_threads, use_threads_if=num_threads > 1, schedule="guided"):
         token__k8__h7168(
             t,

@@ -15,7 +15,7 @@ cdef extern from "moegrad_kernel.h" nogil:
     void row_put(void* to, const void* row, int64_t nbytes, bint stream)
     void row_put_zero(void* to, int64_t nbytes, bint stream)
     void stream_fence()
-    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes)
+    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)
 
 
 TENSORS = ('unpermuted_tokens_grad', 'sorted_indices', 'permuted_tokens_grad')
@@ -62,7 +62,7 @@ cdef int kernel__k1__h7168(
     cdef int64_t H = 7168
     cdef int64_t t
     cdef bint stream_permuted_tokens_grad
-    stream_permuted_tokens_grad = stream_pays(permuted_tokens_grad, M, H * 2)
+    stream_permuted_tokens_grad = stream_pays(permuted_tokens_grad, M, H * 2, 4)
     for t in prange(M, num_threads=num_threads, use_threads_if=num_threads > 1, schedule="guided"):
         token__k1__h7168(
             t,

@@ -13,16 +13,16 @@ cdef extern from "moegrad_kernel.h" nogil:
     ctypedef struct lanes:
         pass
     lanes lanes_add(lanes lhs, lanes rhs)
-    lanes lanes_load_bf16(const uint16_t* at)
+    lanes lanes_load_bf16_pairs(const uint16_t* at)
     lanes lanes_mul(lanes lhs, lanes rhs)
-    void lanes_prefetch_bf16(const uint16_t* at)
-    void lanes_put_bf16(uint16_t* at, lanes value, bint stream)
+    void lanes_prefetch_bf16_pairs(const uint16_t* at)
+    void lanes_put_bf16_pairs(uint16_t* at, lanes value, bint stream)
     lanes lanes_splat(float value)
-    float lanes_sum(lanes value)
+    float lanes_sum_pairs(lanes value)
     lanes lanes_zero()
     void row_put_zero(void* to, int64_t nbytes, bint stream)
     void stream_fence()
-    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes)
+    bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)
 
 
 TENSORS = ('permuted_tokens', 'unpermuted_tokens_grad', 'sorted_indices', 'probs', 'permuted_tokens_grad', 'probs_grad')
@@ -66,12 +66,12 @@ cdef void token__k1__h7168(
         dot_lanes = lanes_zero()
         permuted_tokens_grad_row = permuted_tokens_grad + t * H
         for j in range(0, H, 32):
-            lanes_prefetch_bf16(unpermuted_tokens_grad_next + j)
-            permuted_tokens2 = lanes_load_bf16(permuted_tokens_row + j)
-            grad = lanes_load_bf16(unpermuted_tokens_grad_row + j)
+            lanes_prefetch_bf16_pairs(unpermuted_tokens_grad_next + j)
+            permuted_tokens2 = lanes_load_bf16_pairs(permuted_tokens_row + j)
+            grad = lanes_load_bf16_pairs(unpermuted_tokens_grad_row + j)
             dot_lanes = lanes_add(dot_lanes, lanes_mul(permuted_tokens2, grad))
-            lanes_put_bf16(permuted_tokens_grad_row + j, lanes_mul(grad, scale), stream_permuted_tokens_grad)
-        dot = lanes_sum(dot_lanes)
+            lanes_put_bf16_pairs(permuted_tokens_grad_row + j, lanes_mul(grad, scale), stream_permuted_tokens_grad)
+        dot = lanes_sum_pairs(dot_lanes)
         probs_grad[t] = dot
     else:
         row_put_zero(permuted_tokens_grad + t * H, H * 2, stream_permuted_tokens_grad)
@@ -95,7 +95,7 @@ cdef int kernel__k1__h7168(
     cdef int64_t H = 7168
     cdef int64_t t
     cdef bint stream_permuted_tokens_grad
-    stream_permuted_tokens_grad = stream_pays(permuted_tokens_grad, M, H * 2)
+    stream_permuted_tokens_grad = stream_pays(permuted_tokens_grad, M, H * 2, 4)
     for t in prange(M, num_threads=num_threads, use_threads_if=num_threads > 1, schedule="guided"):
         token__k1__h7168(
             t,

@@ -75,7 +75,7 @@ def test_every_pass_takes_it() -> None:
 def test_the_target_prints_it() -> None:
     text = emit_module(parse_program(TEXT, "t.mlir"), [TOKEN_ROWS.spec("bf16")], "c", python=True)
     assert "    lanes lanes_max(lanes lhs, lanes rhs)\n" in text
-    assert "lanes_put_bf16(out_row + j, lanes_max(product, z2), stream_out)" in text
+    assert "lanes_put_bf16_pairs(out_row + j, lanes_max(product, z2), stream_out)" in text
 
 
 @pytest.mark.usefixtures("known")

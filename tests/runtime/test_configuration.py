@@ -174,8 +174,18 @@ def test_show_config_as_a_dictionary() -> None:
     assert config["versions"] | {"moegrad": "0.1.0", "numpy": np.__version__} == config["versions"]
     assert config["variant"]["used"] in config["variant"]["built"]
     assert config["threads"]["limit"] == threads.limit()[0]
+    assert config["cache"]["last_level_bytes"] == _native.last_level_cache_bytes()
     assert len(config["kernels"]) == 33
     assert all(count["generic"] == 1 for count in config["kernels"].values())
+
+
+def test_the_cache_is_what_one_core_can_use() -> None:
+    """Not the sum over a socket, which sysconf may say: outputs between the two would go through the cache."""
+    sizes = [path.read_text().strip() for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")]
+    known = [int(size[:-1]) << {"K": 10, "M": 20}[size[-1]] for size in sizes if size[-1] in "KM"]
+    if not known:
+        pytest.skip("this system does not tell its caches in /sys")
+    assert _native.last_level_cache_bytes() == max(known)
 
 
 def test_show_config_as_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,6 +197,7 @@ def test_show_config_as_text(capsys: pytest.CaptureFixture[str]) -> None:
         r"^processor +\S+, runs .*baseline$",
         r"^built +.*baseline$",
         r"^threads +up to \d+ \(.*\), one below 1024 KiB$",
+        r"^cache +last level \d+ KiB$",
         r"^kernels +\d+ specialised, 33 generic:$",
         r"^  finalize_routing_v2_grad__scales__bf16_f32 +\d+ specialised +1 generic$",
     ):

@@ -18,28 +18,37 @@ _PLAIN = {
     "lanes_sub": "lanes lanes_sub(lanes lhs, lanes rhs)",
     "lanes_mul": "lanes lanes_mul(lanes lhs, lanes rhs)",
     "lanes_sum": "float lanes_sum(lanes value)",
+    "lanes_sum_pairs": "float lanes_sum_pairs(lanes value)",
+    "row_prefetch_part": "void row_prefetch_part(const void* row, int64_t nbytes, int64_t part, int64_t parts)",
     "row_put": "void row_put(void* to, const void* row, int64_t nbytes, bint stream)",
     "row_put_zero": "void row_put_zero(void* to, int64_t nbytes, bint stream)",
-    "stream_pays": "bint stream_pays(const void* to, int64_t rows, int64_t row_bytes)",
+    "stream_pays": "bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)",
     "stream_fence": "void stream_fence()",
     "zero_unnamed_rows": "int zero_unnamed_rows(void* to, int64_t rows, int64_t row_bytes,\n"
     "                          const int32_t* index, int64_t slots, int num_threads)",
 }
 
-_BY_DTYPE = {
+_BY_ROWS = {
     "lanes_load_{d}": "lanes lanes_load_{d}(const {c}* at)",
     "lanes_load_{d}_tail": "lanes lanes_load_{d}_tail(const {c}* at, int64_t count)",
     "lanes_prefetch_{d}": "void lanes_prefetch_{d}(const {c}* at)",
     "lanes_put_{d}": "void lanes_put_{d}({c}* at, lanes value, bint stream)",
     "lanes_store_{d}_tail": "void lanes_store_{d}_tail({c}* at, lanes value, int64_t count)",
+}
+"""Functions on rows in memory, for each dtype and for bf16 in pairs."""
+
+_BY_DTYPE = {
     "lanes_round_{d}": "lanes lanes_round_{d}(lanes value)",
     "widen_{d}": "float widen_{d}({c} value)",
     "narrow_{d}": "{c} narrow_{d}(float value)",
 }
 
+_STORAGE = {row.tag: row.c for row in DTYPES.values()}
+
 DECLARATIONS: dict[str, str] = _PLAIN | {
-    name.format(d=row.tag): text.format(d=row.tag, c=row.c)
-    for row in DTYPES.values()
-    for name, text in _BY_DTYPE.items()
+    name.format(d=tag): text.format(d=tag, c=c)
+    for functions, tags in ((_BY_ROWS, _STORAGE | {"bf16_pairs": _STORAGE["bf16"]}), (_BY_DTYPE, _STORAGE))
+    for tag, c in tags.items()
+    for name, text in functions.items()
 }
 """Function -> declaration."""

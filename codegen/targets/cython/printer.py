@@ -58,6 +58,8 @@ class KernelPrinter:
         """Symbols of each tensor's dimensions."""
         self.next_rows: dict[SSAValue, str] = {}
         """Loaded row -> address of the row that the next slot will load from the same buffer."""
+        self.token_rows: list[LoadRowOp] = []
+        """Rows of the token, of which the next token's are asked for ahead."""
         self.depth = 0
 
     def source(self, key: str, shape_key: str) -> KernelSource:
@@ -148,6 +150,7 @@ class KernelPrinter:
             case ForSlotsOp():
                 counter = self.names[op.induction] = self.scope.new("k", "int64_t")
                 with self.block(f"for {counter} in range({op.extent.data}):"):
+                    self._prefetch_token_rows(counter, op.extent.data)
                     self._ops(op.body.block)
             case SlotOp():
                 self.assign(op.result, "int64_t", f"{self.names[op.token]} * {op.topk.data} + {self.names[op.slot]}")
@@ -159,8 +162,10 @@ class KernelPrinter:
                 self.names[op.result] = f"{self.names[op.buffer]}[{self.names[op.at]}]"
             case LoadRowOp() if op.guard is None:
                 self.assign(op.result, f"const {float_type(op.result).c}*", self.row_address(op.buffer, op.at))
-                if PREFETCH in op.attributes:
-                    self._next_row(op)
+                if PREFETCH in op.attributes and isinstance(op.at.owner, LoadIndexOp):
+                    self._next_row(op, op.at.owner)
+                elif PREFETCH in op.attributes:
+                    self.token_rows.append(op)
             case CastOp():
                 self.names[op.result] = self._scalar_cast(op)
             case ZeroOp():
@@ -185,14 +190,13 @@ class KernelPrinter:
         name = f"stream_{self.names[buffer]}"
         if all(flag.name != name for flag in self.flags):
             self.flags.append(Parameter(name, "bint"))
-            size = f"{self.dims[buffer][0]}, H * {float_type(buffer).bytes}"
+            part = str(self.plan["stream_above"]).removeprefix("cache/")
+            size = f"{self.dims[buffer][0]}, H * {float_type(buffer).bytes}, {part}"
             self.setup.append(f"{name} = {self.use('stream_pays')}({self.names[buffer]}, {size})")
         return name
 
-    def _next_row(self, op: LoadRowOp) -> None:
+    def _next_row(self, op: LoadRowOp, index: LoadIndexOp) -> None:
         """The address of the next slot's row; of this slot's where there is none to be loaded."""
-        index = op.at.owner
-        assert isinstance(index, LoadIndexOp)
         buffer, source, at = self.names[op.buffer], self.names[index.buffer], self.names[index.at]
         slots, here = self._count(index.buffer), self.names[op.at]
         next_index = self.scope.new(f"next_{op.at.name_hint or 'row'}", "int64_t")
@@ -202,6 +206,12 @@ class KernelPrinter:
             f"{pointer} = {buffer} + ({next_index} if 0 <= {next_index} < {self.dims[op.buffer][0]} else {here}) * H"
         )
         self.next_rows[op.result] = pointer
+
+    def _prefetch_token_rows(self, slot: str, topk: str) -> None:
+        """Asks for the next token's own rows, a part of them in each slot."""
+        for op in self.token_rows:
+            row, size = f"{self.names[op.result]} + H", f"H * {float_type(op.result).bytes}"
+            self.line(f"{self.use('row_prefetch_part')}({row}, {size}, {slot}, {topk})")
 
     def _if(self, op: IfOp) -> None:
         with self.block(f"if {self.names[op.condition]}:"):

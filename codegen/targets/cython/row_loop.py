@@ -27,6 +27,7 @@ class RowLoopPrinter:
         self.copied = {op.row.owner for op in self.copies}
         self.dots = [op for op in self.ops if isinstance(op, RowDotOp)]
         self.lanes = int(kernel.plan["lanes"])
+        self.order = "_pairs" if kernel.plan["order"] == "pairs" else ""
         self.hidden = kernel.bound.get("H", 0)
         self.splats: dict[SSAValue, str] = {}
         self.sums: dict[Operation, str] = {}
@@ -39,7 +40,7 @@ class RowLoopPrinter:
             if len(self.ops) > len(self.copies) + len([op for op in self.copied if isinstance(op, ZeroOp)]):
                 self._loop()
         for total, dot in zip(self.loop.sums, self.dots, strict=True):
-            self.kernel.assign(total, "float", f"{self.kernel.use('lanes_sum')}({self.sums[dot]})")
+            self.kernel.assign(total, "float", self._call(f"lanes_sum{self.order}", self.sums[dot]))
 
     def _is_copy(self, store: StoreRowOp) -> bool:
         """Whether the stored row is a loaded one, or zero: no arithmetic, so bits are copied."""
@@ -92,22 +93,26 @@ class RowLoopPrinter:
                 self.sums[op] = pointer
 
     def _lanes(self, j: str, tail: str) -> None:
-        """One block of lanes at element `j`; `tail` is the number of elements where it is not full."""
+        """One block of lanes at element `j`; `tail` is the number of elements where it is not full.
+
+        Rows are loaded first and stored last: loads that wait between streaming stores cost up to half of the rate.
+        """
         values: dict[SSAValue, str] = {}
+        stores = [op for op in self.ops if isinstance(op, StoreRowOp) and op not in self.copies]
         if not tail:
             self._prefetch(j)
         with self.kernel.scope.nested():
             for op in self.ops:
-                if op in self.copies:
-                    continue
                 if isinstance(op, StoreRowOp):
-                    self._store(op, values, j, tail)
-                elif isinstance(op, RowDotOp):
+                    continue
+                if isinstance(op, RowDotOp):
                     operands = [self._read(operand, values, j, tail) for operand in op.operands]
                     product, total = self._call("lanes_mul", *operands), self.sums[op]
                     self.kernel.line(f"{total} = {self._call('lanes_add', total, product)}")
                 else:
                     self._value(op, values, j, tail)
+            for store in stores:
+                self._store(store, values, j, tail)
 
     def _prefetch(self, j: str) -> None:
         """Asks for the same lanes of the rows that the next slot will read."""
@@ -115,7 +120,7 @@ class RowLoopPrinter:
         for row in read:
             if row in self.kernel.next_rows:
                 at = f"{self.kernel.next_rows[row]} + {j}"
-                self.kernel.line(self._call(f"lanes_prefetch_{float_type(row).tag}", at))
+                self.kernel.line(self._call(f"lanes_prefetch_{self._tag(row)}", at))
 
     def _value(self, op: Operation, values: dict[SSAValue, str], j: str, tail: str) -> None:
         """The lanes of a row value: a variable, or inlined where it is only stored."""
@@ -147,19 +152,30 @@ class RowLoopPrinter:
         return self._call(f"lanes_round_{target.tag}", value)
 
     def _read(self, value: SSAValue, values: dict[SSAValue, str], j: str, tail: str) -> str:
-        """The lanes of an operand; a loaded row is read where it is needed."""
-        if not isinstance(value.owner, LoadRowOp):
+        """The lanes of an operand; a loaded row is read where it is first needed."""
+        if value in values:
             return values[value]
-        at, tag = f"{self.kernel.names[value]} + {j}", float_type(value).tag
-        return self._call(f"lanes_load_{tag}_tail", at, tail) if tail else self._call(f"lanes_load_{tag}", at)
+        assert isinstance(value.owner, LoadRowOp)
+        at, tag = f"{self.kernel.names[value]} + {j}", self._tag(value)
+        loaded = self._call(f"lanes_load_{tag}_tail", at, tail) if tail else self._call(f"lanes_load_{tag}", at)
+        if all(isinstance(use.operation, CastOp) for use in value.uses):
+            return loaded
+        name = self.kernel.scope.new(f"{self.kernel.names[value.owner.buffer]}_lanes", "lanes")
+        self.kernel.line(f"{name} = {loaded}")
+        values[value] = name
+        return name
 
     def _store(self, op: StoreRowOp, values: dict[SSAValue, str], j: str, tail: str) -> None:
-        tag, at = float_type(op.buffer).tag, f"{self.sums[op]} + {j}"
+        tag, at = self._tag(op.buffer), f"{self.sums[op]} + {j}"
         value = self._read(op.row, values, j, tail)
         if tail:
             self.kernel.line(self._call(f"lanes_store_{tag}_tail", at, value, tail))
         else:
             self.kernel.line(self._call(f"lanes_put_{tag}", at, value, self.kernel.stream_flag(op.buffer)))
+
+    def _tag(self, rows: SSAValue) -> str:
+        """What names the functions that load and store lanes of rows in memory."""
+        return float_type(rows).tag + self.order
 
     def _call(self, function: str, *arguments: str) -> str:
         return f"{self.kernel.use(function)}({', '.join(arguments)})"

@@ -12,8 +12,9 @@ from moegrad.codegen.dialect.tensor import RowDotOp, RowwiseOp
 from moegrad.codegen.dialect.types import shape
 from moegrad.codegen.generate import program_of
 from moegrad.codegen.operators import make_spec
-from moegrad.codegen.parsing import function
-from moegrad.codegen.passes.plan_cpu import PLAN, PlanCpuPass
+from moegrad.codegen.parsing import function, parse_program
+from moegrad.codegen.passes.plan_cpu import PLAN, PREFETCH, PlanCpuPass
+from moegrad.codegen.spec import KernelSpec
 
 from ..helpers import DOT_THEN_SCALE, MODE_IDS, MODES, PROGRAMS, Program, names, ops, stage
 
@@ -84,4 +85,35 @@ def plan_of(module: ModuleOp) -> dict[str, str | int]:
 
 def test_the_plan_is_written_to_the_function() -> None:
     plan = plan_of(operator_stage("finalize_routing_v2_grad", "scales"))
-    assert plan == {"lanes": PlanCpuPass().lanes, "store": "auto", "parallel": "tokens"}
+    written = {"lanes": PlanCpuPass().lanes, "store": "auto", "stream_above": "cache/4"}
+    assert plan == written | {"order": "pairs", "parallel": "tokens"}
+
+
+@pytest.mark.parametrize(("data", "order"), [("f32", "plain"), ("f16", "plain"), ("bf16", "pairs")])
+def test_lanes_are_in_pairs_where_all_rows_are_bf16(data: str, order: str) -> None:
+    assert plan_of(stage(DOT_THEN_SCALE.parsed(), DOT_THEN_SCALE.spec(data, "f16"), "plan-cpu"))["order"] == order
+
+
+MIXED = """
+func.func @mixed(%x: tensor<?x?xbf16> {moe.dims = ["R", "H"]}, %y: tensor<?x?xf32> {moe.dims = ["R", "H"]})
+    -> (tensor<?x?xbf16> {moe.dims = ["R", "H"], moe.name = "out"}) {
+  %out = moe.mul_rows %x, %y : (tensor<?x?xbf16>, tensor<?x?xf32>) -> tensor<?x?xbf16>
+  func.return %out : tensor<?x?xbf16>
+}
+"""
+
+
+def test_lanes_are_in_plain_order_where_rows_of_two_dtypes_meet() -> None:
+    assert (
+        plan_of(stage(parse_program(MIXED, "mixed.mlir"), KernelSpec("mixed", "bf16"), "plan-cpu"))["order"] == "plain"
+    )
+
+
+def prefetched(module: ModuleOp) -> set[str]:
+    """Names of the rows whose successors are asked for ahead."""
+    return {str(op.results[0].name_hint) for op in ops(module, LoadRowOp) if PREFETCH in op.attributes}
+
+
+def test_the_rows_asked_for_ahead_are_gathered_ones_and_the_token_s_own() -> None:
+    assert prefetched(operator_stage("finalize_routing_v2_grad", "scales")) == {"expanded_x_row", "grad_y_row"}
+    assert prefetched(operator_stage("token_unpermute_grad", "padded_probs")) == {"unpermuted_tokens_grad_row"}

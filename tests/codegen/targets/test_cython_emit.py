@@ -75,6 +75,17 @@ def test_the_tail_is_printed_where_the_hidden_size_leaves_one() -> None:
     assert "_tail(" not in text_of("finalize_routing_v2_grad", "scales", hidden=96)
 
 
+@pytest.mark.parametrize("data", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("mode", ["scales", "scales_bias"])
+def test_rows_are_loaded_before_any_is_stored(mode: str, data: str) -> None:
+    """A load between streaming stores costs up to half of the rate."""
+    loops = re.findall(r"(?m)^( +)for j in range.*\n((?:\1 +.*\n)+)", text_of("finalize_routing_v2_grad", mode, data))
+    assert loops
+    for _, body in loops:
+        calls = re.findall(r"lanes_(load|put)_", body)
+        assert calls == sorted(calls)
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=names(PROGRAMS))
 def test_every_variable_is_declared_once_and_used(program: Program) -> None:
     text = emit_module(program.parsed(), [program.spec("bf16", "f16")], "c", python=True)
