@@ -51,10 +51,10 @@ from moegrad.codegen.writer import FileWriter  # noqa: E402
 
 
 def chosen_set() -> str:
-    """The set to compile: MOEGRAD_BUILD_SET, ``default``, or ``generic`` for a quick build."""
+    """The set to compile: MOEGRAD_BUILD_SET, ``default``, or ``models`` for kernels of the models' shapes too."""
     chosen = os.environ.get("MOEGRAD_BUILD_SET", "default")
-    if chosen not in ("default", "generic"):
-        raise SystemExit(f"MOEGRAD_BUILD_SET: expected default or generic, got {chosen!r}")
+    if chosen not in ("default", "models"):
+        raise SystemExit(f"MOEGRAD_BUILD_SET: expected default or models, got {chosen!r}")
     return chosen
 
 

@@ -26,7 +26,7 @@ from moegrad.tools.compare import explain
 from moegrad.tools.oracle import Array
 
 DRIVER = Path(__file__).with_name("aarch64_driver.c")
-MODULES = [path.removesuffix(".pyx") for path in sorted(module_files(SETS["generic"](), ""))]
+MODULES = [path.removesuffix(".pyx") for path in sorted(module_files(SETS["default"](), ""))]
 CASES = list(enumerate_cases(cases_per_combination=3, seed=11))
 TOOLS = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
@@ -69,7 +69,7 @@ def recorded(case: Case, monkeypatch: pytest.MonkeyPatch) -> Call:
 def build(module: str, folder: Path) -> Path:
     """The driver of a module's generic kernel; Python's symbols stay unresolved, since kernels call none."""
     source, program = folder / f"{module}.pyx", folder / module
-    source.write_text(module_files(SETS["generic"](), "")[f"{module}.pyx"])
+    source.write_text(module_files(SETS["default"](), "")[f"{module}.pyx"])
     subprocess.run([sys.executable, "-m", "cython", "-3", str(source)], check=True)
     launcher = re.findall(r"\b__pyx_f_\w+_launch__k(?:any|1)__hany\b", (folder / f"{module}.c").read_text())[0]
     command = [

@@ -21,6 +21,7 @@ from rich.console import Console
 
 from moegrad import kernels
 from moegrad.codegen.errors import SpecError
+from moegrad.codegen.models import shapes
 from moegrad.tools import targets, verify
 from moegrad.tools.cases import Case, enumerate_cases
 from moegrad.tools.checking import Outcome, check
@@ -81,20 +82,22 @@ def test_specialised_kernels_get_a_case_of_their_shape(monkeypatch: pytest.Monke
     assert all(case.is_padded for case in seen[-2:])
 
 
-def test_shapes_are_those_of_the_build() -> None:
-    for case in enumerate_cases(cases_per_combination=1):
-        combination = Combination.of(case)
-        shapes = targets.cpu_shapes(combination)
-        for topk, hidden in shapes:
-            kernel = cpu_kernel(combination, topk, hidden)
-            assert kernel.specialised
-            assert kernel.name.endswith(f"__k{topk}__h{hidden}")
-        other = cpu_kernel(combination, 3, 11)
-        assert not other.specialised
-        assert other.variant == kernels.usable()[0]
+def test_shapes_are_those_of_the_models() -> None:
+    assert targets.cpu_shapes(Combination(**SCALES)) == tuple(shapes())
+    padded = targets.cpu_shapes(Combination("token_unpermute_grad", "padded", "f32", None))
+    assert padded == tuple((1, hidden) for hidden in sorted({hidden for _, hidden in shapes()}))
 
 
-def test_kernels_of_the_build_are_among_the_cases() -> None:
+def test_a_kernel_of_the_shape_is_chosen_where_the_build_has_one() -> None:
+    built = targets._kernels(Combination(**SCALES)).specialised
+    for topk, hidden in targets.cpu_shapes(Combination(**SCALES)):
+        kernel = cpu_kernel(Combination(**SCALES), topk, hidden)
+        assert kernel.specialised == ((topk, hidden) in built)
+        assert kernel.name.endswith(f"__k{topk}__h{hidden}" if kernel.specialised else "__kany__hany")
+        assert kernel.variant == kernels.usable()[0]
+
+
+def test_shapes_of_the_models_are_among_the_cases() -> None:
     (row,) = verify.verify(cases_per_combination=1, **SCALES).rows
     assert row.passed, row.first_failure
     assert row.model_shapes == len(targets.cpu_shapes(Combination(**SCALES))) == row.cases - 1

@@ -30,8 +30,6 @@ from ..codegen.targets.ascendc.hostbuild import build_kernels, include_dir
 from ..codegen.targets.cython.build import build_modules
 from ..codegen.targets.cython.emit import emit_module
 from ..codegen.targets.cython.toolchain import ISA_FLAGS
-from ..codegen.targets.project.emit import Project
-from ..codegen.targets.project.launch import LaunchProject
 from ..codegen.text import program_text
 from ..codegen.writer import FileWriter
 from .commands import register
@@ -139,7 +137,14 @@ def ir(
 def generate(
     source: Annotated[str, typer.Argument(help="an operator, or a program file ending in .mlir")] = "",
     mode: ModeOption = "",
-    dtype: Annotated[str, typer.Option("--dtype", "-d", help="dtype D: f16, bf16 or f32; bf16, of a project all")] = "",
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--dtype",
+            "-d",
+            help="dtype D: f16, bf16 (the default) or f32; a project has all three where it is not given",
+        ),
+    ] = "",
     weight_dtype: WeightOption = "",
     topk: TopkOption = 0,
     hidden: HiddenOption = 0,
@@ -161,12 +166,8 @@ def generate(
             raise SpecError(
                 "generate: a project takes --soc, --model, --topk, --hidden, --dtype and --weight-dtype only"
             )
-        if project and launch:
-            raise SpecError("generate: give one of --project and --launch; each has a folder of its own")
         wanted = wanted_project(soc or DEFAULT_CHIP, model, topk, hidden, dtype, weight_dtype)
-        for kind, folder in ((Project, project), (LaunchProject, launch)):
-            if folder:
-                write_project(console, folder, kind(wanted), check)
+        write_project(console, project, launch, wanted, check)
         return
     if soc:
         raise SpecError(f"--soc: is for --project and --launch, got {soc!r}; kernels take --chip")

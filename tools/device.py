@@ -35,9 +35,12 @@ def _tag(option: str, name: str) -> str:
         raise SpecError(f"{option}: {error}") from error
 
 
-def write_project(console: Console, folder: Path, project: Project | LaunchProject, check: bool) -> None:
-    """Writes a project into a folder of its own, or says what differs in it."""
-    option = project.option
+def write_project(console: Console, package: Path | None, launch: Path | None, spec: ProjectSpec, check: bool) -> None:
+    """Writes one of the two kinds of project into a folder of its own, or says what differs in it."""
+    if package and launch:
+        raise SpecError("generate: give one of --project and --launch; each has a folder of its own")
+    project: Project = LaunchProject(spec) if launch else Project(spec)
+    folder, option = package or launch or Path(), project.option
     if folder.exists() and not folder.is_dir():
         raise MoegradError(f"{option}: {folder} is a file; expected a folder")
     if not check and folder.is_dir() and any(folder.iterdir()) and not _is_project(folder, option):

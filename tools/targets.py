@@ -13,6 +13,7 @@ import numpy as np
 from .. import _native, kernels, operators, threads
 from ..aclnn import Session
 from ..codegen.chips import FAMILIES
+from ..codegen.models import shapes
 from ..contract import FINALIZE_ROUTING_V2_GRAD, TOKEN_UNPERMUTE_GRAD
 from .aclnn_runs import run_through_aclnn
 from .cases import DTYPES, Case
@@ -158,8 +159,8 @@ def cpu_variants() -> dict[str, Runner]:
 
 
 def cpu_shapes(combination: Combination) -> tuple[tuple[int, int], ...]:
-    """(K, H) of the specialised kernels in this build, sorted; K is 1 in padded modes."""
-    return tuple(sorted(_kernels(combination).specialised))
+    """(K, H) of the models, sorted; K is 1 in padded modes. A build with the set of models has a kernel for each."""
+    return tuple(sorted({(1 if combination.mode.startswith("padded") else topk, hidden) for topk, hidden in shapes()}))
 
 
 def cpu_kernel(combination: Combination, topk: int, hidden: int) -> Kernel:

@@ -119,7 +119,7 @@ def test_a_file_of_ones_own_in_a_project_stays_and_kernels_of_other_options_go(t
         (("--project", "DIR", "finalize_routing_v2_grad"), "a project takes --soc, --model"),
         (("--project", "DIR", "--launch", "DIR"), "give one of --project and --launch"),
         (("--project", "DIR", "--chip", "ascend950"), "a project takes --soc, --model"),
-        (("--set", "generic", "--soc", "ascend950"), "--soc: is for --project and --launch, got 'ascend950'"),
+        (("--set", "models", "--soc", "ascend950"), "--soc: is for --project and --launch, got 'ascend950'"),
         (("--project", "DIR", "--dtype", "f8"), "--dtype: dtype: expected one of f16, bf16, f32, got 'f8'"),
     ],
 )

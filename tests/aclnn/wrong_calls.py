@@ -128,7 +128,7 @@ def dtype_rows() -> Iterator[Bad]:
     """Every argument with a dtype that it may not have."""
     wrong: list[tuple[str, npt.DTypeLike, str]] = [
         ("int32", np.int32, "int32"),
-        ("double", np.float64, "double"),
+        ("double", np.float64, "float64"),
         ("uint16", np.uint16, "uint16"),
     ]
     for tag, dtype, spelled in wrong:

@@ -155,9 +155,9 @@ REFUSED: dict[str, tuple[list[str | Path], str]] = {
         "got 'inline'",
     ),
     "mode-of-a-file": (["ir", SQUARED, "-m", "plain"], "--mode: a program file has no modes, got 'plain'"),
-    "set": (["generate", "--set", "all"], "--set: expected one of reference, default, generic; got 'all'"),
+    "set": (["generate", "--set", "all"], "--set: expected one of reference, default, models; got 'all'"),
     "two-requests": (
-        ["generate", "--set", "generic", "--model", "dbrx"],
+        ["generate", "--set", "models", "--model", "dbrx"],
         "generate: give one of an operator or file, --model, --set",
     ),
     "isa": (["build", *SCALES, "--isa", "sse9"], "--isa: expected one of baseline, avx2, avx512; got 'sse9'"),

@@ -20,7 +20,7 @@ from moegrad.codegen.generate import command_for, kernel_files, module_files, op
 from moegrad.codegen.operators import make_spec
 from moegrad.codegen.parsing import parse_program
 from moegrad.codegen.rendering import template_text
-from moegrad.codegen.sets import generic_set, reference_set
+from moegrad.codegen.sets import default_set, reference_set
 from moegrad.codegen.spec import KernelSpec
 from moegrad.codegen.targets.cython import emit
 from moegrad.codegen.targets.cython.emit import TEMPLATE, emit_module
@@ -93,7 +93,7 @@ def test_options_of_a_program_file() -> None:
 
 
 def test_nothing_of_this_machine_is_in_a_file() -> None:
-    texts = {**reference(), **module_files(generic_set(), "moegrad generate --set generic")}
+    texts = {**reference(), **module_files(default_set(), "moegrad generate --set default")}
     folders = [str(ROOT), f"{Path.home()}/", f"{tempfile.gettempdir()}/", sys.prefix]
     here = [*folders, platform.node(), getpass.getuser()]
     words = [word for word in here if len(word.strip("/")) > 4]

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import Float64Type, i32
 
 from moegrad.codegen.dtypes import DTYPES, dtype, from_mlir
 from moegrad.codegen.errors import SpecError
-from moegrad.codegen.sets import default_set, reference_set
+from moegrad.codegen.sets import models_set, reference_set
 from moegrad.codegen.spec import ANY, KernelSpec
 
 tags = st.sampled_from(sorted(DTYPES))
@@ -36,7 +36,7 @@ def test_specs_sort_by_program_dtypes_and_shape(mixed: list[KernelSpec]) -> None
     assert fields == sorted(fields)
 
 
-@pytest.mark.parametrize("spec", [*reference_set(), *default_set()[::97]], ids=lambda spec: spec.key)
+@pytest.mark.parametrize("spec", [*reference_set(), *models_set()[::97]], ids=lambda spec: spec.key)
 def test_the_keys_of_the_sets_parse_back(spec: KernelSpec) -> None:
     assert KernelSpec.parse(spec.key) == spec
     assert spec.key == f"{spec.module}__{spec.shape_key}"
