@@ -1,8 +1,8 @@
 /*
  * One native vector of floats: the only header here that knows instruction sets.
  *
- * A vec holds VEC_WIDTH floats: 16 with AVX-512, 8 with AVX2 and F16C, else 4 (SSE2, NEON, or whatever the
- * compiler makes of it). Arithmetic uses the vector extensions of GCC and Clang and is the same text for
+ * A vec holds VEC_WIDTH floats: 8 with AVX2 and F16C, else 4 (SSE2, NEON, or whatever the compiler makes of it);
+ * 16 with AVX-512 where a kernel asks for vectors of 512 bits (moegrad_kernel_512.h), which the plan knows. Arithmetic uses the vector extensions of GCC and Clang and is the same text for
  * all. Conversions and non-temporal stores differ. The AVX conversions are the compiler's builtins called
  * by name: <immintrin.h> would add 0.2 s to the 0.5 s that a kernel takes to compile.
  */
@@ -21,7 +21,7 @@
 #error "moegrad kernels promise their bits: compile them without -ffast-math"
 #endif
 
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#if defined(MOEGRAD_VECTOR_512) && defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #define VEC_WIDTH 16
 #elif defined(__AVX2__) && defined(__F16C__)
 #define VEC_WIDTH 8
@@ -187,9 +187,9 @@ static inline void vec_store_f16(uint16_t *p, vec value) { vec_store_half(p, vec
 /* ---- memory past the caches: 2 * VEC_WIDTH elements at a multiple of 16 bytes -------------------------- */
 
 /*
- * A non-temporal store is 16 bytes on each x86, since NumPy aligns to no more. Packed 16-bit rows leave as whole
- * vectors where those are aligned, as outputs of our own are: a tenth faster on one core, where fp32 gains nothing. The
- * branch goes the same way for all of a row. Elsewhere than on x86 we store as usual.
+ * A non-temporal store is 16 bytes on each x86, since NumPy aligns to no more; whole vectors leave as such where they are
+ * aligned, as outputs of our own are. The branch goes the same way for all of a row. Elsewhere than on x86 we store as
+ * usual.
  */
 #if defined(__SSE2__)
 static inline void stream_16(void *p, uint64_t low, uint64_t high) {
@@ -214,12 +214,8 @@ static inline void vec_stream(void *p, vec value) {
         stream_16((char *)p + 16 * i, words[2 * i], words[2 * i + 1]);
 }
 static inline void vec_stream_f32(float *p, vec low, vec high) {
-    uint64_t words[VEC_WIDTH];
-    memcpy(words, &low, sizeof low);
-    memcpy(words + VEC_WIDTH / 2, &high, sizeof high);
-#pragma GCC unroll 8
-    for (int i = 0; i < VEC_WIDTH / 2; i++)
-        stream_16(p + 4 * i, words[2 * i], words[2 * i + 1]);
+    vec_stream(p, low);
+    vec_stream(p + VEC_WIDTH, high);
 }
 static inline void vec_stream_words(uint16_t *p, vec_bits words) { vec_stream(p, (vec)words); }
 static inline void vec_stream_half(uint16_t *p, vec_half low, vec_half high) {

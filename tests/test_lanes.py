@@ -46,7 +46,8 @@ BUILDS = (
     Build("serial", 0, 4, ()),
     Build("O2", 0, 4, ("-O2", "-fopenmp")),
     Build("avx2", 1, 8, ("-fopenmp", *AVX2)),
-    Build("avx512", 2, 16, ("-fopenmp", *AVX512)),
+    Build("avx512", 2, 8, ("-fopenmp", *AVX512)),
+    Build("avx512-wide", 2, 16, ("-fopenmp", "-DMOEGRAD_VECTOR_512", *AVX512)),
 )
 
 

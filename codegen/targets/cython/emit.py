@@ -20,6 +20,9 @@ from .printer import KernelPrinter
 
 TEMPLATE = "cython/module.pyx.j2"
 
+HEADERS: dict[str | int, str] = {256: "moegrad_kernel.h", 512: "moegrad_kernel_512.h"}
+"""Bits of the widest vectors that a plan asks for -> the C header that allows them."""
+
 
 def emit_module(program: ModuleOp, specs: Sequence[KernelSpec], command: str, python: bool) -> str:
     """Text of the ``.pyx`` with one kernel for each spec; all specs share program and dtypes.
@@ -43,6 +46,7 @@ def emit_module(program: ModuleOp, specs: Sequence[KernelSpec], command: str, py
     inputs = digest(__version__, template_text(TEMPLATE), str(program), *(spec.key for spec in specs))
     module = ModuleSource(
         header=_header(specs, inputs, command),
+        include=HEADERS[printer.plan["vector_bits"]],
         declarations=tuple(line for name in sorted(used) for line in DECLARATIONS[name].split("\n")),
         tensors=tuple(tensor.name for tensor in signature(func)),
         sizes=tuple(size_symbols(func)),

@@ -68,8 +68,10 @@ class ModuleSource:
 
     header: tuple[str, ...]
     """Comment lines at the top."""
+    include: str
+    """The C header that the kernels include."""
     declarations: tuple[str, ...]
-    """Functions of the C header that the kernels use."""
+    """Functions of it that they use."""
     tensors: tuple[str, ...]
     sizes: tuple[str, ...]
     kernels: tuple[KernelSource, ...]

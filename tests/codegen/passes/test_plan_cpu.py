@@ -86,7 +86,7 @@ def plan_of(module: ModuleOp) -> dict[str, str | int]:
 def test_the_plan_is_written_to_the_function() -> None:
     plan = plan_of(operator_stage("finalize_routing_v2_grad", "scales"))
     written = {"lanes": PlanCpuPass().lanes, "store": "auto", "stream_above": "cache/4"}
-    assert plan == written | {"order": "pairs", "parallel": "tokens"}
+    assert plan == written | {"order": "pairs", "vector_bits": 512, "parallel": "tokens"}
 
 
 @pytest.mark.parametrize(("data", "order"), [("f32", "plain"), ("f16", "plain"), ("bf16", "pairs")])
