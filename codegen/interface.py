@@ -18,11 +18,14 @@ class PythonTable:
 
     constant: str
     name: str
+    api: str
+    """Name of the second phase of its C interface."""
     roles: str
     inputs: tuple[str, ...]
     attributes: str
     outputs: tuple[str, ...]
     rules: tuple[str, ...]
+    modes: tuple[str, ...]
     kernels: tuple[str, ...]
 
 
@@ -38,11 +41,15 @@ def _python_table(operator: Operator) -> PythonTable:
     return PythonTable(
         constant=operator.name.upper(),
         name=_literal(operator.name),
+        api=_literal(operator.api),
         roles=_literal((face.gradient, face.indices, face.weights)),
         inputs=tuple(map(_row, face.inputs)),
         attributes=_literal(tuple((attribute.name, attribute.kind) for attribute in face.attributes)),
         outputs=tuple(map(_row, face.outputs)),
         rules=tuple(map(_literal, face.rules)),
+        modes=tuple(
+            _literal((mode.name, operator.capacity(mode), mode.weighted, mode.also)) for mode in operator.modes
+        ),
         kernels=tuple(f"{_literal(mode.name)}: {_literal(operator.kernel(mode))}" for mode in operator.modes),
     )
 

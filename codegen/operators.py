@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from .arguments import INTERFACES, Interface
 from .dtypes import DTYPES
 from .errors import SpecError
+from .naming import pascal
 from .spec import ANY, KernelSpec
 
 
@@ -43,6 +44,20 @@ class Operator:
     def interface(self) -> Interface:
         """Its arguments."""
         return INTERFACES[self.name]
+
+    @property
+    def api(self) -> str:
+        """Name of the second phase on the operator pages."""
+        return f"aclnnMoe{pascal(self.name)}"
+
+    @property
+    def op_snake(self) -> str:
+        """Name of its type in operator packages, in snake case: not the toolkit's own, which stays what it is."""
+        return f"moegrad_{self.name}"
+
+    def capacity(self, mode: Mode) -> bool | None:
+        """Whether a mode is one of the capacity mode; None where the operator's modes run in either."""
+        return mode.per_row if any(each.per_row for each in self.modes) else None
 
     def kernel(self, mode: Mode) -> str:
         """Name of the kernels that run a mode, without dtypes and shape."""

@@ -9,6 +9,7 @@ from typing import Any
 
 TOKEN_UNPERMUTE_GRAD: dict[str, Any] = {
     "name": "token_unpermute_grad",
+    "api": "aclnnMoeTokenUnpermuteGrad",
     "roles": ("unpermuted_tokens_grad", "sorted_indices", "probs"),
     "inputs": (
         # name, role, needed, shapes in ordinary and capacity mode, name in the programs, values
@@ -26,6 +27,13 @@ TOKEN_UNPERMUTE_GRAD: dict[str, Any] = {
         ("bind", "slots", "truncation"),
         ("bind", "one_slot", "restored"),
     ),
+    "modes": (
+        # name, whether in capacity mode (None: either), whether weights are there, which other input has to be
+        ("plain", False, False, ""),
+        ("probs", False, True, ""),
+        ("padded", True, False, ""),
+        ("padded_probs", True, True, ""),
+    ),
     "kernels": {
         "plain": "finalize_routing_v2_grad__plain",
         "probs": "finalize_routing_v2_grad__scales",
@@ -35,6 +43,7 @@ TOKEN_UNPERMUTE_GRAD: dict[str, Any] = {
 }
 FINALIZE_ROUTING_V2_GRAD: dict[str, Any] = {
     "name": "finalize_routing_v2_grad",
+    "api": "aclnnMoeFinalizeRoutingV2Grad",
     "roles": ("grad_y", "expanded_row_idx", "scales"),
     "inputs": (
         # name, role, needed, shapes in ordinary and capacity mode, name in the programs, values
@@ -53,6 +62,12 @@ FINALIZE_ROUTING_V2_GRAD: dict[str, Any] = {
     "rules": (
         ("bind", "slots", "active_rows"),
         ("capacity", "bind", "slots"),
+    ),
+    "modes": (
+        # name, whether in capacity mode (None: either), whether weights are there, which other input has to be
+        ("plain", None, False, ""),
+        ("scales", None, True, ""),
+        ("scales_bias", None, True, "bias"),
     ),
     "kernels": {
         "plain": "finalize_routing_v2_grad__plain",

@@ -47,10 +47,7 @@ DTYPES: dict[np.dtype[Any], int] = {
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
 _HUGE_FIRST = 0
 
-FUNCTIONS = {
-    "aclnnMoeTokenUnpermuteGrad": TOKEN_UNPERMUTE_GRAD,
-    "aclnnMoeFinalizeRoutingV2Grad": FINALIZE_ROUTING_V2_GRAD,
-}
+FUNCTIONS = {op.api: op for op in (TOKEN_UNPERMUTE_GRAD, FINALIZE_ROUTING_V2_GRAD)}
 """Second phase -> its operator."""
 
 

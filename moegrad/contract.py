@@ -59,26 +59,37 @@ class Operator:
     """An operator: its inputs in order of the signature, its attributes, its outputs, and the kernel of each mode.
 
     `roles` names the gradient, the indices and the weights among the inputs; the attributes `gradient`,
-    `indices` and `weights` are their positions. `rules` are names of functions in `checks`, in the order they apply to
-    the ordinary and to the capacity mode. The rest is worked out once from the rows, in the form that the
-    functions of `_native` take: a call must not spend time on that.
+    `indices` and `weights` are their positions, `also` that of another input that makes a mode of its own. `modes`
+    are by column, whether weights are there, and whether that input is. `rules` are names of functions in `checks`,
+    in the order they apply to the ordinary and to the capacity mode. The rest is worked out once from the rows, in
+    the form that the functions of `_native` take: a call must not spend time on that.
     """
 
     def __init__(
         self,
         name: str,
+        api: str,
         roles: tuple[str, str, str],
         inputs: tuple[tuple[Any, ...], ...],
         attributes: tuple[tuple[str, str], ...],
         outputs: tuple[tuple[Any, ...], tuple[Any, ...]],
         rules: tuple[tuple[str, ...], tuple[str, ...]],
+        modes: tuple[tuple[str, bool | None, bool, str], ...],
         kernels: dict[str, str],
     ) -> None:
-        self.name, self.attributes, self.rules, self.kernels = name, attributes, rules, kernels
+        self.name, self.api, self.attributes, self.rules, self.kernels = name, api, attributes, rules, kernels
         self.inputs = tuple(Argument(*row) for row in inputs)
         self.outputs = (Argument(*outputs[0]), Argument(*outputs[1]))
         self.positions = {row.name: i for i, row in enumerate(self.inputs)}
         self.gradient, self.indices, self.weights = (self.positions[role] for role in roles)
+        self.also = max((self.positions[also] for *_, also in modes if also), default=self.gradient)
+        self.modes = {
+            (column, weighted, more): mode
+            for mode, capacity, weighted, also in sorted(modes, key=itemgetter(3))
+            for column in (0, 1)
+            for more in (False, True)
+            if capacity in (None, bool(column)) and (more or not also)
+        }
         self.needs = tuple(
             i if row.needed == ALWAYS else -1 if row.needed == OPTIONAL else self.positions[row.needed]
             for i, row in enumerate(self.inputs)

@@ -59,8 +59,7 @@ def token_unpermute_grad(
 
     sizes = checks.settle(op, int(padded_mode), (padded_mode, restore_shape), arrays)
     results = _results(op, int(padded_mode), sizes, arrays, outputs, check_indices)
-    mode = ("padded" if probs is None else "padded_probs") if padded_mode else "plain" if probs is None else "probs"
-    _run(op, mode, arrays, results, sizes)
+    _run(op, int(padded_mode), arrays, results, sizes)
     return _hand_back(given[op.gradient], results, pair)
 
 
@@ -122,8 +121,7 @@ def finalize_routing_v2_grad(
     column = 1 if drop_pad_mode else 0
     sizes = checks.settle(op, column, (drop_pad_mode, active_num, expert_num, expert_capacity), arrays)
     results = _results(op, column, sizes, arrays, outputs, check_indices)
-    mode = "plain" if scales is None else "scales" if bias is None else "scales_bias"
-    _run(op, mode, arrays, results, sizes)
+    _run(op, column, arrays, results, sizes)
     return _hand_back(given[op.gradient], results, pair)
 
 
@@ -144,13 +142,14 @@ def _results(
     return rows, None if weights is None else _native.empty_aligned(shapes[1], weights.dtype)
 
 
-def _run(op: Operator, mode: str, arrays: Arrays, results: tuple[Array, Array | None], sizes: Sizes) -> None:
-    """Launch the kernel of `mode` for the dtypes of checked `arrays` and for K and H of `sizes`."""
+def _run(op: Operator, column: int, arrays: Arrays, results: tuple[Array, Array | None], sizes: Sizes) -> None:
+    """Launch the kernel of the call's mode, for the dtypes of checked `arrays` and for K and H of `sizes`."""
     rows, weight_grad = results
     if sizes.get("N") == 0:  # no slots at all: no row is named, there are no weights, and K may be anything
         rows[...] = 0
         return
     weight = "" if weight_grad is None else FLOATS[weight_grad.dtype]
+    mode = op.modes[column, weight_grad is not None, arrays[op.also] is not None]
     kernel = kernels.find(op, mode, FLOATS[rows.dtype], weight)
     tensors = _native.dense(kernel.tensors((*arrays, *results)))
     capsule = kernel.specialised.get((sizes["K"], sizes["H"]), kernel.generic)

@@ -105,7 +105,7 @@ def ops() -> None:
     console.print(f"dtypes D and P: {', '.join(DTYPES)}")
     for target in PIPELINES:
         console.print(f"target {target}: passes {', '.join(pass_names(target))}", soft_wrap=True)
-    shapes = Table("model", "experts", "topK", "hidden", title="Models of the default set")
+    shapes = Table("model", "experts", "topK", "hidden", title="Models")
     for model in models():
         shapes.add_row(model.name, str(model.experts), str(model.topk), str(model.hidden))
     console.print(shapes)

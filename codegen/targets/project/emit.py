@@ -11,9 +11,9 @@ from ...chips import FAMILIES, chip
 from ...dtypes import DTYPES
 from ...errors import SpecError
 from ...models import model
+from ...naming import pascal
 from ...operators import OPERATORS, Operator
 from ...rendering import render
-from ...spec import ANY
 from ..ascendc.lines import wrap
 from .kernels import branches_of, columns_of, project_kernels
 from .plan import Forward, ProjectOperator
@@ -182,9 +182,10 @@ class Project:
         return f"of {', '.join(rows)} and of {', '.join(weights)}{every}"
 
     @property
-    def shape_text(self) -> str:
-        """The shapes that have kernels of their own."""
-        return ", ".join(f"topK {topk} and hidden size {hidden}" for topk, hidden in self.spec.shapes if topk != ANY)
+    def own_shapes(self) -> str:
+        """The shapes that have kernels of their own, as the rest of a sentence; nothing where there are none."""
+        named = ", ".join(f"topK {topk} and hidden size {hidden}" for topk, hidden in self.spec.shapes)
+        return f"; {named} have some of their own" if named else ""
 
 
 def _forward(operator: Operator) -> Forward:
@@ -196,9 +197,10 @@ def _forward(operator: Operator) -> Forward:
     attributes = [{"active_num": "rows"}.get(row.name, "0") for row in other.interface.attributes]
     outputs = [own[row.name] for row in other.interface.outputs]
     arguments = ", ".join([*inputs, *attributes, *outputs, "workspaceSize", "executor"])
-    inner = "aclnnMoegradFinalizeRoutingV2Grad"
+    inner = f"aclnn{pascal(other.op_snake)}"
     return Forward(
-        "aclnnMoeFinalizeRoutingV2Grad",
+        other.api,
+        other.op_snake,
         inner,
         f"if (!{operator.interface.attributes[0].c_name} && rows != 0)",
         own["expanded_x"],

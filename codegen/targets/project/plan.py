@@ -21,6 +21,7 @@ class Forward:
     """How an operator's common modes run as another operator of the package."""
 
     api: str
+    op_snake: str
     inner: str
     condition: str
     rows: str
@@ -61,7 +62,7 @@ class ProjectOperator:
     @property
     def api(self) -> str:
         """Name of the second phase on the operator pages."""
-        return f"aclnn{pascal(self.vendor_snake)}"
+        return self.operator.api
 
     @property
     def called(self) -> str:
@@ -71,7 +72,7 @@ class ProjectOperator:
     @property
     def op_snake(self) -> str:
         """Name of the operator type in snake case, and of its kernel's entry."""
-        return f"moegrad_{self.name}"
+        return self.operator.op_snake
 
     @property
     def op_type(self) -> str:
@@ -86,7 +87,7 @@ class ProjectOperator:
     @property
     def inner_headers(self) -> list[str]:
         """Operators whose phases the public ones call."""
-        return [self.op_snake] + (["moegrad_finalize_routing_v2_grad"] if self.forward else [])
+        return [self.op_snake] + ([self.forward.op_snake] if self.forward else [])
 
     @property
     def guard(self) -> str:
@@ -265,7 +266,8 @@ class ProjectOperator:
         """Statements that return the mode of a call: those that ask for most come first."""
         lines = []
         for mode in sorted(self.operator.modes, key=lambda mode: not mode.also):
-            tests = [f"call.Column() == {int(mode.per_row)}"] if any(m.per_row for m in self.operator.modes) else []
+            capacity = self.operator.capacity(mode)
+            tests = [] if capacity is None else [f"call.Column() == {int(capacity)}"]
             weights = f"call.inputs[{self._position(self._face.weights)}].present"
             tests.append(weights if mode.weighted else f"!{weights}")
             if mode.also:
