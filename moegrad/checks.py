@@ -75,8 +75,8 @@ def integer(op: Operator, name: str, value: Any) -> int:
 
 def integers(op: Operator, values: tuple[Any, Any, Any, Any]) -> tuple[int, int, int, int]:
     """The four integers of finalize_routing_v2_grad."""
-    names = ("drop_pad_mode", "active_num", "expert_num", "expert_capacity")
-    mode, active, experts, rows = (integer(op, name, value) for name, value in zip(names, values, strict=True))
+    named = zip(op.attributes, values, strict=True)
+    mode, active, experts, rows = (integer(op, name, value) for (name, _), value in named)
     return mode, active, experts, rows
 
 

@@ -10,13 +10,13 @@ from ..aclnn import FUNCTIONS, Session
 from .cases import DTYPES, Case
 from .oracle import Array
 
-_API = {op.name: (name, op) for name, op in FUNCTIONS.items()}
+_OPERATORS = {op.name: op for op in FUNCTIONS.values()}
 _NAN = float("nan")
 
 
 def run_through_aclnn(case: Case, session: Session) -> tuple[Array, Array | None]:
     """Both phases on poisoned outputs; a status that is not 0 is an AclnnError."""
-    name, op = _API[case.operator]
+    op = _OPERATORS[case.operator]
     given = case.arguments()
     row_shape = (case.experts, case.capacity, case.hidden) if case.drop_pad_mode else (case.rows, case.hidden)
     row = np.full(row_shape, _NAN, DTYPES[case.data_dtype])
@@ -26,5 +26,5 @@ def run_through_aclnn(case: Case, session: Session) -> tuple[Array, Array | None
     defaults: dict[str, Any] = {"bool": False, "int": 0, "ints": None}
     inputs = [given.get(row.name) for row in op.inputs]
     attributes = [given.get(attribute, defaults[kind]) for attribute, kind in op.attributes]
-    session.run(name, *inputs, *attributes, row, weight)
+    session.run(op.api, *inputs, *attributes, row, weight)
     return row, weight

@@ -45,10 +45,8 @@ class PlanCpuPass(ModulePass):
     """The output's part is one in this many: as much again is read, and others want some of the cache."""
 
     pairs: bool = True
-    """Whether even and odd elements of bf16 rows go to registers of their own, where all rows are bf16."""
-
-    # Vectors are at most 512 bits where elements go in pairs, which saves instructions; else 256, which move memory
-    # no slower and convert fp16 faster.
+    """Whether even and odd elements of bf16 rows go to registers of their own, where all rows are bf16. Vectors are
+    at most 512 bits then, which saves instructions; else 256, which move memory no slower and convert fp16 faster."""
 
     prefetch: bool = True
     """Whether a pass over a gathered row asks for the row of the next slot: rows come in an order

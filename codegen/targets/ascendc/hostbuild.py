@@ -21,7 +21,10 @@ MODEL_FLAGS = ("-std=c++17", "-fwrapv", "-ffp-contract=off")
 """What the host model asks of every compilation, of generated and of hand-written kernels: integers that wrap as on the
 device, and no product and sum rounded as one."""
 
-LIBRARY_FLAGS = ("-fPIC", "-shared", "-fno-gnu-unique", "-Wall", "-Wextra", "-Wno-unused-parameter")
+OWN_SYMBOLS = "-fno-gnu-unique"
+"""Keeps what libraries for different chips have under one name apart in one process."""
+
+LIBRARY_FLAGS = ("-fPIC", "-shared", OWN_SYMBOLS, "-Wall", "-Wextra", "-Wno-unused-parameter")
 """The rest of the flags of a library; warnings are shown where a build fails."""
 
 

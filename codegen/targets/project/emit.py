@@ -14,6 +14,7 @@ from ...models import model
 from ...naming import pascal
 from ...operators import OPERATORS, Operator
 from ...rendering import render
+from ..ascendc.hostbuild import MODEL_FLAGS, OWN_SYMBOLS
 from ..ascendc.lines import wrap
 from .kernels import branches_of, columns_of, project_kernels
 from .plan import Forward, ProjectOperator
@@ -156,6 +157,11 @@ class Project:
     def command(self) -> str:
         """The command that writes the project."""
         return " ".join(filter(None, (f"moegrad generate {self.option} DIR --soc {self.spec.soc}", self.spec.options)))
+
+    @property
+    def host_flags(self) -> str:
+        """What a build for the host model asks of the compiler."""
+        return " ".join((*MODEL_FLAGS, OWN_SYMBOLS))
 
     @property
     def forwards(self) -> bool:

@@ -15,7 +15,15 @@ from pathlib import Path
 from ...errors import BuildError
 from ...rendering import digest
 from ...writer import FileWriter
-from ..ascendc.hostbuild import MODEL_FLAGS, cache_dir, compiler, compiler_version, include_dir, safe_folder
+from ..ascendc.hostbuild import (
+    MODEL_FLAGS,
+    OWN_SYMBOLS,
+    cache_dir,
+    compiler,
+    compiler_version,
+    include_dir,
+    safe_folder,
+)
 from .emit import Project
 
 LIBRARY = "moegrad_hostacl"
@@ -69,7 +77,7 @@ def build_host_library(
     The work is done aside and renamed into place: a build that fails leaves nothing, and several processes may build
     at once. `progress` is told how many of how many files are compiled.
     """
-    flags = (*MODEL_FLAGS, os.environ.get("MOEGRAD_HOST_OPT", "-O1"), "-fPIC", "-fno-gnu-unique", "-w", *extra_flags)
+    flags = (*MODEL_FLAGS, os.environ.get("MOEGRAD_HOST_OPT", "-O1"), "-fPIC", OWN_SYMBOLS, "-w", *extra_flags)
     flags = (*flags, "-DMOEGRAD_HOST", f"-DMOEGRAD_CHIP={project.spec.soc}")
     parts = [text for item in sorted(project.files.items()) for text in item]
     parts += [text for path in _model_files() for text in (path.name, path.read_text(encoding="utf-8"))]
