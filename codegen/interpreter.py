@@ -125,6 +125,8 @@ class MoeFunctions(InterpreterFunctions):
     def __init__(self, sizes: Mapping[str, int]):
         super().__init__()
         self.sizes = sizes
+        self.waiting: dict[slot.PairSlotsOp, int] = {}
+        """Slots that wait for a second one."""
 
     @impl(tensor.RepeatRowsOp)
     def repeat_rows(self, interpreter: Interpreter, op: tensor.RepeatRowsOp, args: PythonValues) -> PythonValues:
@@ -202,7 +204,19 @@ class MoeFunctions(InterpreterFunctions):
 
     @impl(slot.ForSlotsOp)
     def for_slots(self, interpreter: Interpreter, op: slot.ForSlotsOp, args: PythonValues) -> PythonValues:
-        return self._loop(interpreter, op.body.block, self.sizes[op.extent.data])
+        self._loop(interpreter, op.body.block, self.sizes[op.extent.data])
+        for pair, waiting in self.waiting.items():
+            self._run_block(interpreter, pair.alone.block, (waiting,))
+        self.waiting.clear()
+        return ()
+
+    @impl(slot.PairSlotsOp)
+    def pair_slots(self, interpreter: Interpreter, op: slot.PairSlotsOp, args: PythonValues) -> PythonValues:
+        if op in self.waiting:
+            self._run_block(interpreter, op.both.block, (self.waiting.pop(op), args[0]))
+        else:
+            self.waiting[op] = args[0]
+        return ()
 
     def _loop(self, interpreter: Interpreter, block: Block, extent: int) -> PythonValues:
         for position in range(extent):

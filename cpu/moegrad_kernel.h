@@ -16,6 +16,24 @@ static inline int stream_pays(const void *to, int64_t rows, int64_t row_bytes, i
     return rows * row_bytes > last_level_cache_bytes() / part;
 }
 
+/*
+ * How many elements before a row its loop begins, such that blocks of 32 elements start at whole cache lines: only then do
+ * they leave as such, and NumPy aligns its arrays to 16 bytes. 0 where rows are not streamed, or are aligned each in its
+ * own way.
+ */
+static inline int64_t stream_lead(const void *to, int64_t row_bytes, int64_t element_bytes, int stream) {
+    const int64_t head = -(int64_t)(uintptr_t)to & 63;
+    return stream && row_bytes % 64 == 0 && head != 0 ? LANES - head / element_bytes : 0;
+}
+
+/* Copies one row of `nbytes` bytes. */
+static inline void row_put(void *to, const void *row, int64_t nbytes, int stream) {
+    if (stream)
+        row_stream(to, row, nbytes);
+    else
+        row_copy(to, row, nbytes);
+}
+
 /* Stores 32 lanes, around the caches where `stream` is set (then `at` is 16-byte aligned). */
 #define MOEGRAD_LANES_PUT(tag, type)                                          \
     static inline void lanes_put_##tag(type *at, lanes value, int stream) {   \
@@ -23,6 +41,12 @@ static inline int stream_pays(const void *to, int64_t rows, int64_t row_bytes, i
             lanes_stream_##tag(at, value);                                    \
         else                                                                  \
             lanes_store_##tag(at, value);                                     \
+    }                                                                         \
+    /* Stores `count` lanes from lane `first` on, in the same way. */         \
+    static inline void lanes_put_##tag##_part(type *at, lanes value, int64_t first, int64_t count, int stream) { \
+        type part[LANES];                                                     \
+        lanes_store_##tag(part, value);                                       \
+        row_put(at, part + first, count * (int64_t)sizeof(type), stream);     \
     }                                                                         \
     /* Each lane rounded to the type and widened again. */                    \
     static inline lanes lanes_round_##tag(lanes value) {                      \
@@ -36,19 +60,21 @@ MOEGRAD_LANES_PUT(f16, uint16_t)
 MOEGRAD_LANES_PUT(bf16_pairs, uint16_t)
 #undef MOEGRAD_LANES_PUT
 
-/* Asks for part `part` of `parts` of a row in the L2 cache; any address. */
-static inline void row_prefetch_part(const void *row, int64_t nbytes, int64_t part, int64_t parts) {
-    const int64_t step = (nbytes / parts + 63) & ~(int64_t)63, end = step * (part + 1);
-    for (int64_t at = step * part; at < end && at < nbytes; at += 64)
-        __builtin_prefetch((const char *)row + at, 0, 2);
-}
-
-/* Copies one row of `nbytes` bytes. */
-static inline void row_put(void *to, const void *row, int64_t nbytes, int stream) {
-    if (stream)
-        row_stream(to, row, nbytes);
-    else
-        row_copy(to, row, nbytes);
+/* Copies one row of `nbytes` bytes to two places at once, or to one where `also` is null; as it goes along asks for as
+ * many bytes at `ahead`, any address, in the L2 cache. Whole cache lines of `to` leave as such. */
+static inline void row_put_ahead(void *to, void *also, const void *row, int64_t nbytes, const void *ahead, int stream) {
+    const int64_t block = (int64_t)sizeof(lanes), lead = -(int64_t)(uintptr_t)to & 63;
+    int64_t at = stream && lead < nbytes ? lead : 0;
+    row_put(to, row, at, stream);
+    if (also) row_put(also, row, at, stream);
+    for (; at + block <= nbytes; at += block) {
+        lanes_prefetch_f32((const float *)((const char *)ahead + at));
+        const lanes bits = lanes_load_f32((const float *)((const char *)row + at));
+        lanes_put_f32((float *)((char *)to + at), bits, stream);
+        if (also) lanes_put_f32((float *)((char *)also + at), bits, stream);
+    }
+    row_put((char *)to + at, (const char *)row + at, nbytes - at, stream);
+    if (also) row_put((char *)also + at, (const char *)row + at, nbytes - at, stream);
 }
 
 /* Writes one row of +0. */

@@ -112,8 +112,8 @@ static inline float lanes_sum_pairs(lanes v) {
  *   lanes lanes_load_D(const E *p)                     32 elements; any alignment
  *   void  lanes_store_D(E *p, lanes v)                 32 elements, rounded to nearest even; any alignment
  *   void  lanes_stream_D(E *p, lanes v)                the same, past the caches; p is a multiple of 16 bytes
- *   lanes lanes_load_D_tail(const E *p, int64_t n)     reads n elements, 0 <= n < 32; the other lanes are +0
- *   void  lanes_store_D_tail(E *p, lanes v, int64_t n) writes n elements, 0 <= n < 32
+ *   lanes lanes_load_D_part(const E *p, int64_t at, int64_t n)     reads n elements to lanes at, at + 1, ..., with
+ *                                                                  at >= 0 and at + n <= 32; the other lanes are +0
  *   void  lanes_prefetch_D(const E *p)                 asks for 32 elements in the L2 cache; any address
  *
  * Rows come in random order, which hides the next one from the processor: a loop over one row that
@@ -134,15 +134,10 @@ static inline float lanes_sum_pairs(lanes v) {
     }
 
 #define LANES_REST(D, E) \
-    static inline lanes lanes_load_##D##_tail(const E *p, int64_t n) { \
+    static inline lanes lanes_load_##D##_part(const E *p, int64_t at, int64_t n) { \
         E row[LANES] = {0}; \
-        memcpy(row, p, (size_t)n * sizeof(E)); \
+        memcpy(row + at, p, (size_t)n * sizeof(E)); \
         return lanes_load_##D(row); \
-    } \
-    static inline void lanes_store_##D##_tail(E *p, lanes v, int64_t n) { \
-        E row[LANES]; \
-        lanes_store_##D(row, v); \
-        memcpy(p, row, (size_t)n * sizeof(E)); \
     } \
     static inline void lanes_prefetch_##D(const E *p) { \
         for (size_t line = 0; line < LANES * sizeof(E); line += 64) \
@@ -190,6 +185,31 @@ LANES_REST(f32, float)
 LANES_REST(bf16, uint16_t)
 LANES_REST(f16, uint16_t)
 LANES_REST(bf16_pairs, uint16_t)
+
+/*
+ * The lanes of a loop that began `lead` elements before its row, 0 <= lead < 32, as if it had begun with the row: lane l
+ * is what was in lane (l + lead) % 32. In pairs the lead is even.
+ */
+static inline lanes lanes_turn(lanes v, int64_t lead) {
+    float twice[2 * LANES];
+    if (lead == 0) return v;
+    lanes_store_f32(twice, v);
+    lanes_store_f32(twice + LANES, v);
+    return lanes_load_f32(twice + lead);
+}
+static inline lanes lanes_turn_pairs(lanes v, int64_t lead) {
+    float even[LANES], odd[LANES];
+    if (lead == 0) return v;
+    for (int half = 0; half < LANES; half += LANES / 2) {
+        LANES_EACH_PAIR(i,
+            vec_store_f32(even + half + VEC_WIDTH * i / 2, v.part[i]);
+            vec_store_f32(odd + half + VEC_WIDTH * i / 2, v.part[i + 1]);)
+    }
+    LANES_EACH_PAIR(i,
+        v.part[i] = vec_load_f32(even + lead / 2 + VEC_WIDTH * i / 2);
+        v.part[i + 1] = vec_load_f32(odd + lead / 2 + VEC_WIDTH * i / 2);)
+    return v;
+}
 
 #undef LANES_WHOLE
 #undef LANES_REST

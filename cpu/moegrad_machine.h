@@ -1,8 +1,10 @@
 /*
  * What a kernel asks of the machine it runs on, once a process and module.
  *
- * Linux says in /sys how large a cache is that a core shares with its neighbours. What sysconf says may be the sum
- * over a socket (320 MiB where a core can use 32), so it counts only where /sys is silent.
+ * A core cannot have the whole of a last-level cache that a socket shares, nor does a virtual machine tell who else
+ * is there. Its own second-level cache tells its share: 32 of those, but 32 MiB where they are small. Where the whole is
+ * less, that counts. Linux tells in /sys; what sysconf says may be a sum over sockets, and counts only where /sys is
+ * silent.
  */
 #ifndef MOEGRAD_MACHINE_H
 #define MOEGRAD_MACHINE_H
@@ -11,31 +13,35 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define MACHINE_CACHE_BYTES ((int64_t)32 << 20) /* where nothing tells */
+#define MACHINE_CACHE_BYTES ((int64_t)32 << 20) /* a core's share where the second level tells no more */
+#define MACHINE_SHARE 32                        /* second-level caches that the share is as large as */
 
-/* Bytes of cache number `index` of the first processor as /sys tells; 0 where it does not. */
-static inline int64_t machine_sysfs_cache(int index) {
+/* The number at the start of a file on the first processor's cache number `index` in /sys, times 2^10 where a K follows
+ * and 2^20 where an M does; 0 where there is none. */
+static inline int64_t machine_sysfs(int index, const char *name) {
     char path[64], unit = 0;
-    long size = 0;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+    long number = 0;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
     FILE *file = fopen(path, "r");
     if (!file) return 0;
-    const int fields = fscanf(file, "%ld%c", &size, &unit);
+    const int fields = fscanf(file, "%ld%c", &number, &unit);
     fclose(file);
-    if (fields < 1 || size <= 0) return 0;
-    return (int64_t)size << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
+    if (fields < 1 || number <= 0) return 0;
+    return (int64_t)number << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
 }
 
 static inline int64_t machine_find_cache(void) {
-    int64_t bytes = 0;
+    int64_t last = 0, second = 0;
     for (int index = 0; index < 5; index++) {
-        const int64_t found = machine_sysfs_cache(index);
-        bytes = found > bytes ? found : bytes;
+        const int64_t bytes = machine_sysfs(index, "size");
+        if (machine_sysfs(index, "level") == 2) second = bytes;
+        if (bytes > last) last = bytes;
     }
 #ifdef _SC_LEVEL3_CACHE_SIZE
-    if (bytes <= 0) bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (last <= 0) last = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
-    return bytes > 0 ? bytes : MACHINE_CACHE_BYTES;
+    const int64_t share = MACHINE_SHARE * second > MACHINE_CACHE_BYTES ? MACHINE_SHARE * second : MACHINE_CACHE_BYTES;
+    return last > 0 && last < share ? last : share;
 }
 
 /* Bytes of the last-level cache that one core can use. */

@@ -25,37 +25,43 @@ static inline int64_t row_head(const void *dst, int64_t bytes) {
     return head < bytes ? head : bytes;
 }
 
-/* row_copy past the caches; the ends that are no whole 16 bytes of dst are stored as usual. */
-static inline void row_stream(void *dst, const void *src, int64_t bytes) {
-#if defined(__SSE2__)
-    char *to = (char *)dst;
-    const char *from = (const char *)src;
-    int64_t at = row_head(dst, bytes);
-    memcpy(to, from, (size_t)at);
-    for (; at + 16 <= bytes; at += 16) {
-        uint64_t words[2];
-        memcpy(words, from + at, sizeof words);
-        stream_16(to + at, words[0], words[1]);
-    }
-    memcpy(to + at, from + at, (size_t)(bytes - at));
-#else
-    row_copy(dst, src, bytes);
-#endif
+/* Writes the bytes of from, or zeros where that is null. */
+static inline void row_fill(char *to, const char *from, int64_t bytes) {
+    if (from)
+        memcpy(to, from, (size_t)bytes);
+    else
+        memset(to, 0, (size_t)bytes);
 }
 
-/* row_zero past the caches. */
-static inline void row_stream_zero(void *dst, int64_t bytes) {
 #if defined(__SSE2__)
-    char *to = (char *)dst;
-    int64_t at = row_head(dst, bytes);
-    memset(to, 0, (size_t)at);
-    for (; at + 16 <= bytes; at += 16)
-        stream_16(to + at, 0, 0);
-    memset(to + at, 0, (size_t)(bytes - at));
-#else
-    row_zero(dst, bytes);
-#endif
+static inline void row_stream_16(char *to, const char *from) {
+    stream_16(to, from ? _mm_loadu_si128((const __m128i *)from) : _mm_setzero_si128());
 }
+/* row_fill past the caches: whole vectors from the first that is aligned on, 16 bytes before and after them, and what
+ * is no whole 16 bytes of dst by usual stores. */
+static inline void row_stream_fill(char *to, const char *from, int64_t bytes) {
+    int64_t at = row_head(to, bytes);
+    row_fill(to, from, at);
+    for (; at + 16 <= bytes && (uintptr_t)(to + at) % sizeof(vec) != 0; at += 16)
+        row_stream_16(to + at, from ? from + at : NULL);
+    for (; at + (int64_t)sizeof(vec) <= bytes; at += (int64_t)sizeof(vec)) {
+        vec value = {0};
+        if (from) memcpy(&value, from + at, sizeof value);
+        vec_stream(to + at, value);
+    }
+    for (; at + 16 <= bytes; at += 16)
+        row_stream_16(to + at, from ? from + at : NULL);
+    row_fill(to + at, from ? from + at : NULL, bytes - at);
+}
+#else
+static inline void row_stream_fill(char *to, const char *from, int64_t bytes) { row_fill(to, from, bytes); }
+#endif
+
+/* row_copy and row_zero past the caches. */
+static inline void row_stream(void *dst, const void *src, int64_t bytes) {
+    row_stream_fill((char *)dst, (const char *)src, bytes);
+}
+static inline void row_stream_zero(void *dst, int64_t bytes) { row_stream_fill((char *)dst, NULL, bytes); }
 
 /* With fewer bytes to zero than this, waking threads costs more than it saves. */
 #define ROWS_PARALLEL_BYTES (1 << 18)

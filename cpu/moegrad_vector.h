@@ -192,26 +192,47 @@ static inline void vec_store_f16(uint16_t *p, vec value) { vec_store_half(p, vec
  * usual.
  */
 #if defined(__SSE2__)
-static inline void stream_16(void *p, uint64_t low, uint64_t high) {
-    _mm_stream_si128((__m128i *)p, _mm_set_epi64x((long long)high, (long long)low));
-}
-static inline void vec_stream(void *p, vec value) {
+static inline void stream_16(void *p, __m128i value) { _mm_stream_si128((__m128i *)p, value); }
+
+#if VEC_WIDTH > 4
+/* 16 bytes of a vector, the i-th. */
+static inline __m128i vec_part_16(vec value, int i) {
+#if defined(__clang__) || __GNUC__ >= 12 /* else the vector goes through memory */
+#define VEC_PART_16(at) (__m128i)__builtin_shufflevector(value, value, at, at + 1, at + 2, at + 3)
+    switch (i) {
+    case 0: return VEC_PART_16(0);
+    case 1: return VEC_PART_16(4);
 #if VEC_WIDTH == 16
-    if ((uintptr_t)p % sizeof value == 0) {
-        __builtin_ia32_movntps512((float *)p, value);
-        return;
-    }
-#elif VEC_WIDTH == 8
-    if ((uintptr_t)p % sizeof value == 0) {
-        __builtin_ia32_movntps256((float *)p, value);
-        return;
-    }
+    case 2: return VEC_PART_16(8);
+    case 3: return VEC_PART_16(12);
 #endif
-    uint64_t words[VEC_WIDTH / 2];
-    memcpy(words, &value, sizeof value);
+    default: return _mm_setzero_si128();
+    }
+#undef VEC_PART_16
+#else
+    __m128i part;
+    memcpy(&part, (const char *)&value + 16 * i, sizeof part);
+    return part;
+#endif
+}
+#endif
+
+static inline void vec_stream(void *p, vec value) {
+#if VEC_WIDTH == 4
+    stream_16(p, (__m128i)value);
+#else
+    if ((uintptr_t)p % sizeof value == 0) {
+#if VEC_WIDTH == 16
+        __builtin_ia32_movntps512((float *)p, value);
+#else
+        __builtin_ia32_movntps256((float *)p, value);
+#endif
+        return;
+    }
 #pragma GCC unroll 4
     for (int i = 0; i < VEC_WIDTH / 4; i++)
-        stream_16((char *)p + 16 * i, words[2 * i], words[2 * i + 1]);
+        stream_16((char *)p + 16 * i, vec_part_16(value, i));
+#endif
 }
 static inline void vec_stream_f32(float *p, vec low, vec high) {
     vec_stream(p, low);
@@ -224,13 +245,11 @@ static inline void vec_stream_half(uint16_t *p, vec_half low, vec_half high) {
     memcpy(&both, &low, sizeof low);
     memcpy((char *)&both + sizeof low, &high, sizeof high);
     vec_stream(p, both);
+#elif VEC_WIDTH == 8
+    stream_16(p, (__m128i)low);
+    stream_16(p + 8, (__m128i)high);
 #else
-    uint64_t words[VEC_WIDTH / 2];
-    memcpy(words, &low, sizeof low);
-    memcpy(words + VEC_WIDTH / 4, &high, sizeof high);
-#pragma GCC unroll 4
-    for (int i = 0; i < VEC_WIDTH / 4; i++)
-        stream_16(p + 8 * i, words[2 * i], words[2 * i + 1]);
+    stream_16(p, _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)&low), _mm_loadl_epi64((const __m128i *)&high)));
 #endif
 }
 #else

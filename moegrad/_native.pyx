@@ -301,15 +301,24 @@ def last_level_cache_bytes():
 
 cdef extern from "moegrad_limits.h" nogil:
     void limit_traffic(char *to, int64_t written, const char *source, int64_t read, int num_threads)
+    void limit_pages(char *to, const char *source, int64_t nbytes, int num_threads)
     void limit_rows(char *to, const char *source, int64_t row_bytes, const int32_t *index, int64_t count,
                     int num_threads)
 
 
-def stream_copy(cnp.ndarray target not None, cnp.ndarray source not None, int num_threads):
-    """Copies `source` to `target` past the caches, each thread a run of 64 KiB pieces in order."""
+def stream_copy(cnp.ndarray target not None, cnp.ndarray source not None, int num_threads, bint pages=False):
+    """Copies `source` to `target` past the caches, in order; or with `pages` a line of each of four pages in turn."""
     if cnp.PyArray_NBYTES(source) != cnp.PyArray_NBYTES(target):
         raise ValueError(f"stream_copy: expected two arrays of one size, got {source.nbytes} and {target.nbytes} bytes")
-    stream_traffic(target, source, num_threads)
+    if not is_dense(source) or not is_dense(target):
+        raise ValueError("stream_copy: expected contiguous arrays")
+    if not pages:
+        stream_traffic(target, source, num_threads)
+        return
+    cdef char *to = <char *>cnp.PyArray_DATA(target)
+    cdef const char *origin = <const char *>cnp.PyArray_DATA(source)
+    with nogil:
+        limit_pages(to, origin, cnp.PyArray_NBYTES(source), num_threads)
 
 
 def stream_traffic(cnp.ndarray target not None, cnp.ndarray source not None, int num_threads):

@@ -1,5 +1,5 @@
 /* The headers of cpu/ as ordinary functions over arrays, for test_lanes.py; n is always a multiple of 32. */
-#include "moegrad_lanes.h"
+#include "moegrad_kernel.h"
 
 #define EACH_BLOCK for (int64_t j = 0; j < n; j += LANES)
 
@@ -36,11 +36,11 @@ int probe_supports(int isa) {
         EACH_BLOCK lanes_stream_##D(out + j, lanes_load_f32(in + j)); \
         stream_fence(); \
     } \
-    void probe_load_##D##_tail(const E *in, float *out, int64_t count) { \
-        lanes_store_f32(out, lanes_load_##D##_tail(in, count)); \
+    void probe_load_##D##_part(const E *in, float *out, int64_t first, int64_t count) { \
+        lanes_store_f32(out, lanes_load_##D##_part(in, first, count)); \
     } \
-    void probe_store_##D##_tail(const float *in, E *out, int64_t count) { \
-        lanes_store_##D##_tail(out, lanes_load_f32(in), count); \
+    void probe_put_##D##_part(const float *in, E *out, int64_t first, int64_t count, int stream) { \
+        lanes_put_##D##_part(out, lanes_load_f32(in), first, count, stream); \
     }
 
 PROBE_MEMORY(f32, float)
@@ -69,8 +69,18 @@ void probe_scale_stream_bf16_pairs(const uint16_t *in, uint16_t *out, float scal
     EACH_BLOCK lanes_stream_bf16_pairs(out + j, lanes_mul(lanes_load_bf16_pairs(in + j), lanes_splat(scale)));
     stream_fence();
 }
-void probe_scale_bf16_pairs_tail(const uint16_t *in, uint16_t *out, float scale, int64_t count) {
-    lanes_store_bf16_pairs_tail(out, lanes_mul(lanes_load_bf16_pairs_tail(in, count), lanes_splat(scale)), count);
+void probe_scale_bf16_pairs_part(const uint16_t *in, uint16_t *out, float scale, int64_t first, int64_t count,
+                                 int stream) {
+    const lanes scaled = lanes_mul(lanes_load_bf16_pairs_part(in, first, count), lanes_splat(scale));
+    lanes_put_bf16_pairs_part(out, scaled, first, count, stream);
+}
+
+/* The lanes of a loop that began `lead` elements early. */
+void probe_turn_bf16(const uint16_t *in, uint16_t *out, int64_t lead) {
+    lanes_store_bf16(out, lanes_turn(lanes_load_bf16(in), lead));
+}
+void probe_turn_pairs_bf16(const uint16_t *in, uint16_t *out, int64_t lead) {
+    lanes_store_bf16_pairs(out, lanes_turn_pairs(lanes_load_bf16_pairs(in), lead));
 }
 
 void probe_add(const float *a, const float *b, float *out, int64_t n) {

@@ -83,6 +83,15 @@ def test_the_traffic_limit_writes_all_and_reads_in_order(read: int, written: int
         assert len(np.unique(target)) == 256
 
 
+@pytest.mark.parametrize("size", [0, 63, 16384, 100_003])
+@pytest.mark.parametrize("pages", [False, True])
+def test_the_copy_limit_copies(size: int, pages: bool) -> None:
+    source = np.random.default_rng(0).integers(0, 256, size, np.uint8)
+    target = np.zeros(size, np.uint8)
+    _native.stream_copy(target, source, 2, pages)
+    np.testing.assert_array_equal(target, source)
+
+
 def test_the_rows_limit_copies_the_named_rows() -> None:
     source = np.random.default_rng(0).standard_normal((9, 33)).astype(np.float32)
     target, index = np.zeros_like(source), np.array([8, 0, 3, 3], np.int32)

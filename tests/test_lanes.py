@@ -335,13 +335,24 @@ def test_pairs_narrow_all_halves_like_single_ones(probe: Probe, scale: float) ->
         np.testing.assert_array_equal(streamed, want)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 15, 16, 31])
-def test_pairs_end_in_a_tail(probe: Probe, count: int) -> None:
+@pytest.mark.parametrize(("first", "count"), [(0, 0), (0, 1), (0, 31), (1, 15), (16, 16), (8, 3), (31, 1)])
+@pytest.mark.parametrize("stream", [0, 1])
+def test_a_part_of_a_block_in_pairs(probe: Probe, first: int, count: int, stream: int) -> None:
     given = np.arange(0x3F80, 0x3F80 + LANES, dtype=np.uint16)
     out = np.full(LANES, GUARD, np.uint16)
-    probe("scale_bf16_pairs_tail", given, out, 1.0, count)
+    probe("scale_bf16_pairs_part", given, out, 1.0, first, count, ctypes.c_int(stream))
     np.testing.assert_array_equal(out[:count], given[:count])
     assert (out[count:] == GUARD).all()
+
+
+@pytest.mark.parametrize("function", ["turn", "turn_pairs"])
+def test_turned_lanes_begin_with_the_row(probe: Probe, function: str) -> None:
+    """Element e of a row whose loop began `lead` elements early is in lane (e + lead) % 32; turned, in e % 32."""
+    bits = np.arange(0x3F80, 0x3F80 + LANES, dtype=np.uint16)
+    for lead in range(0, LANES, 2):
+        out = np.empty(LANES, np.uint16)
+        probe(f"{function}_bf16", bits, out, lead)
+        np.testing.assert_array_equal(out, np.roll(bits, -lead))
 
 
 def aligned(count: int) -> Halves:
@@ -370,32 +381,37 @@ def test_any_alignment(probe: Probe, dtype: str) -> None:
             assert_guarded(target, LANES * narrow.itemsize)
 
 
+PARTS = [(0, n) for n in range(LANES)] + [(LANES - n, n) for n in range(LANES)] + [(3, 7)]
+"""First lane and number of lanes: the end of a row, the start of one, and both in one block."""
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tail_stores_write_n_elements(probe: Probe, dtype: str) -> None:
+@pytest.mark.parametrize("stream", [0, 1])
+def test_parts_of_a_block_write_their_lanes(probe: Probe, dtype: str, stream: int) -> None:
     narrow, wide = pattern(dtype, LANES)
-    for n in range(LANES):
+    for first, count in PARTS:
         target = at_offset(narrow.nbytes + 32, narrow.itemsize)
-        probe(f"store_{dtype}_tail", wide, target[16:], n)
-        size = n * narrow.itemsize
-        np.testing.assert_array_equal(target[16 : 16 + size], narrow[:n].view(np.uint8))
+        probe(f"put_{dtype}_part", wide, target[16:], first, count, ctypes.c_int(stream))
+        size = count * narrow.itemsize
+        np.testing.assert_array_equal(target[16 : 16 + size], narrow[first : first + count].view(np.uint8))
         assert_guarded(target, size)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tail_loads_read_n_elements(probe: Probe, dtype: str) -> None:
+def test_parts_of_a_block_read_their_elements(probe: Probe, dtype: str) -> None:
     """The row ends where readable memory ends: one element more would end the process."""
     narrow, wide = pattern(dtype, LANES)
     page = mmap.PAGESIZE
     memory = np.frombuffer(mmap.mmap(-1, 2 * page), np.uint8)
     protect = ctypes.CDLL(None, use_errno=True).mprotect
     assert protect(ctypes.c_void_p(memory.ctypes.data + page), ctypes.c_size_t(page), PROT_NONE) == 0
-    for n in range(LANES):
-        row = memory[page - n * narrow.itemsize : page]
-        row[:] = narrow[:n].view(np.uint8)
+    for first, count in PARTS:
+        row = memory[page - count * narrow.itemsize : page]
+        row[:] = narrow[:count].view(np.uint8)
         got = np.full(LANES, np.nan, np.float32)
-        probe(f"load_{dtype}_tail", ctypes.c_void_p(memory.ctypes.data + page - row.size), got, n)
-        np.testing.assert_array_equal(bits_of(got)[:n], bits_of(wide)[:n])
-        assert (bits_of(got)[n:] == 0).all()
+        probe(f"load_{dtype}_part", ctypes.c_void_p(memory.ctypes.data + page - row.size), got, first, count)
+        np.testing.assert_array_equal(bits_of(got)[first : first + count], bits_of(wide)[:count])
+        assert (np.delete(bits_of(got), np.arange(first, first + count)) == 0).all()
 
 
 # ---- rows --------------------------------------------------------------------------------------------------

@@ -2,11 +2,11 @@
 
 Three limits are measured in the same run. ``copy`` is a streaming copy of as many bytes as the operator must
 move: each row of a token and of a slot is read once, and each row written once; half of a copy's bytes are
-writes. ``traffic`` reads and writes in order just what the operator reads and writes: a mode that mostly writes
-cannot be faster, since writes are slower than reads. ``rows`` copies the slots' rows in the order of the map,
-which a machine does more slowly than in order. Medians over interleaved rounds; the machine's own unrest is
-measured on the copy and reported. All arrays are aligned to a cache line and allocated by NumPy, which asks
-Linux for huge pages.
+writes. It is done in order and four pages at a time, and the faster of the two is the limit. ``traffic`` reads
+and writes in order just what the operator reads and writes: a mode that mostly writes cannot be faster, since
+writes are slower than reads. ``rows`` copies the slots' rows in the order of the map, which a machine does more
+slowly than in order. Medians over interleaved rounds; the machine's own unrest is measured on the copy and
+reported. All arrays are aligned to a cache line and allocated by NumPy, which asks Linux for huge pages.
 """
 
 from __future__ import annotations
@@ -158,6 +158,7 @@ def _measure(setting: Setting, repeats: int, with_peers: bool, count: int) -> Re
     if with_peers:
         contenders |= peers(arguments, row_grad, weight_grad, count)
     times = rounds(contenders, repeats)
+    times["copy"] = min(times["copy"], times.pop("copy of pages"), key=statistics.median)
     quartiles = statistics.quantiles(times["copy"], n=4)
     return Result(
         setting,
@@ -175,6 +176,7 @@ def _limits(arguments: dict[str, Any], moved: int, row_grad: Array, count: int) 
     target[:] = 0
     limits: dict[str, Run] = {
         "copy": lambda: _native.stream_copy(target[:half], source[:half], count),
+        "copy of pages": lambda: _native.stream_copy(target[:half], source[:half], count, True),
         "traffic": lambda: _native.stream_traffic(target[:written], source[:read], count),
     }
     if "expanded_x" in arguments:

@@ -326,6 +326,54 @@ class IfOp(IRDLOperation):
 
 
 @irdl_op_definition
+class PairSlotsOp(IRDLOperation):
+    """Runs two slots of a token at once: ``moe.pair_slots %k alone %a { ... } both %a, %b { ... }``.
+
+    Within one run of the loop over slots, each second slot that comes here runs `both` with the one before it,
+    the earlier first. One that is left over runs `alone` when the loop has ended.
+    """
+
+    name = "moe.pair_slots"
+
+    slot = operand_def(IndexType)
+    alone = region_def("single_block")
+    both = region_def("single_block")
+
+    traits = traits_def(NoTerminator())
+
+    def __init__(self, slot: SSAValue, alone: Block, both: Block):
+        super().__init__(operands=[slot], regions=[Region(alone), Region(both)])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PairSlotsOp:
+        slot = parser.resolve_operand(parser.parse_unresolved_operand(), IndexType())
+        blocks: list[Block] = []
+        for keyword in ("alone", "both"):
+            parser.parse_keyword(keyword)
+            names = parser.parse_comma_separated_list(
+                Parser.Delimiter.NONE, lambda: parser.parse_argument(expect_type=False)
+            )
+            region = parser.parse_region([name.resolve(IndexType()) for name in names])
+            blocks.append(region.detach_block(region.block))
+        return cls(slot, *blocks)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.slot)
+        for keyword, region in (("alone", self.alone), ("both", self.both)):
+            printer.print_string(f" {keyword} ")
+            printer.print_list(region.block.args, printer.print_ssa_value)
+            printer.print_string(" ")
+            printer.print_region(region, print_entry_block_args=False)
+
+    def verify_(self) -> None:
+        for name, region, count in (("alone", self.alone, 1), ("both", self.both, 2)):
+            args = region.block.args
+            if len(args) != count or not all(isinstance(arg.type, IndexType) for arg in args):
+                raise fail(self, name, _types(args), f"a block with {count} argument{'s' * (count > 1)} of type index")
+
+
+@irdl_op_definition
 class YieldOp(AbstractYieldOperation[Attribute]):
     """The values of a row loop."""
 
@@ -369,6 +417,7 @@ SLOT_OPS: list[type[Operation]] = [
     ZeroOp,
     ZeroUnnamedRowsOp,
     IfOp,
+    PairSlotsOp,
     YieldOp,
     RowLoopOp,
 ]

@@ -11,18 +11,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import dce
 
-from ..dialect.slot import ForSlotsOp, ForTokensOp, IfOp, LoadIndexOp, LoadRowOp, RowLoopOp, StoreRowOp, YieldOp, ZeroOp
+from ..dialect.slot import (
+    ForSlotsOp,
+    ForTokensOp,
+    IfOp,
+    LoadIndexOp,
+    LoadRowOp,
+    PairSlotsOp,
+    RowLoopOp,
+    SlotOp,
+    StoreRowOp,
+    YieldOp,
+    ZeroOp,
+)
 from ..dialect.tensor import RowDotOp, RowwiseOp
 from ..dialect.types import element, shape
 from ..dtypes import DTYPES, from_mlir
 from ..parsing import function
 from ..signature import signature
+from .pair_slots import pair_slots
 
 PLAN = "moe.cpu_plan"
 PREFETCH = "moe.prefetch_next"
@@ -48,15 +61,19 @@ class PlanCpuPass(ModulePass):
     """Whether even and odd elements of bf16 rows go to registers of their own, where all rows are bf16. Vectors are
     at most 512 bits then, which saves instructions; else 256, which move memory no slower and convert fp16 faster."""
 
+    slots: int = 2
+    """How many slots of a token go through the hidden dimension at once, 1 or 2. Two read the token's gradient row
+    once, and keep more rows on their way from and to memory."""
+
     prefetch: bool = True
     """Whether a pass over a gathered row asks for the row of the next slot: rows come in an order
     that no processor foresees."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         func = function(op)
-        blocks = [inner.body.block for inner in func.walk() if isinstance(inner, ForTokensOp | ForSlotsOp)]
-        branches = [inner for inner in func.walk() if isinstance(inner, IfOp)]
-        for block in [*blocks, *(region.block for branch in branches for region in branch.regions)]:
+        slots = pair_slots(func) if self.slots == 2 else 1
+        bodies = [inner for inner in func.walk() if isinstance(inner, ForTokensOp | ForSlotsOp | IfOp | PairSlotsOp)]
+        for block in [region.block for body in bodies for region in body.regions]:
             self._form_row_loops(block)
         dce(op)
         if self.prefetch:
@@ -67,6 +84,7 @@ class PlanCpuPass(ModulePass):
                 "lanes": IntegerAttr(self.lanes, i64),
                 "order": StringAttr("pairs" if pairs else "plain"),
                 "vector_bits": IntegerAttr(512 if pairs else 256, i64),
+                "slots": IntegerAttr(slots, i64),
                 "store": StringAttr(self.store if _stores_rows(func) else "cached"),
                 "stream_above": StringAttr(f"cache/{self.stream_part}"),
                 "parallel": StringAttr("tokens"),
@@ -109,12 +127,20 @@ def _mark_prefetched(func: FuncOp) -> None:
     """Marks every row whose successor can be known ahead where the processor does not foresee it.
 
     That is the row which an index buffer names, and with a loop over slots the token's own: so much is read between
-    it and the next that its stream is forgotten.
+    it and the next that its stream is forgotten. The mark tells how many slots (or tokens) after the last one that is
+    at work the successor comes: of two slots at once the first asks for the next, the second for the one behind it.
     """
     tokens = [loop.induction for loop in func.walk() if isinstance(loop, ForTokensOp) and _has_slots(loop)]
     for op in func.walk():
         if isinstance(op, LoadRowOp) and (isinstance(op.at.owner, LoadIndexOp) or op.at in tokens):
-            op.attributes[PREFETCH] = UnitAttr()
+            op.attributes[PREFETCH] = IntegerAttr(2 if _is_second(op) else 1, i64)
+
+
+def _is_second(op: LoadRowOp) -> bool:
+    """Whether a row belongs to the second of two slots at once."""
+    index, pair = op.at.owner, op.parent_op()
+    slot = index.at.owner if isinstance(index, LoadIndexOp) else None
+    return isinstance(pair, PairSlotsOp) and isinstance(slot, SlotOp) and slot.slot is pair.both.block.args[-1]
 
 
 def _has_slots(loop: ForTokensOp) -> bool:

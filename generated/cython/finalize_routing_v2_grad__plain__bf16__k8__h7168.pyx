@@ -12,8 +12,8 @@ from libc.stdint cimport int32_t, int64_t, uint16_t
 cdef extern from "moegrad_kernel_512.h" nogil:
     ctypedef struct lanes:
         pass
-    void row_prefetch_part(const void* row, int64_t nbytes, int64_t part, int64_t parts)
-    void row_put(void* to, const void* row, int64_t nbytes, bint stream)
+    void row_put_ahead(void* to, void* also, const void* row, int64_t nbytes, const void* ahead,
+                           bint stream)
     void stream_fence()
     bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)
     int zero_unnamed_rows(void* to, int64_t rows, int64_t row_bytes,
@@ -37,16 +37,37 @@ cdef void token__k8__h7168(
     cdef int64_t K = 8
     cdef int64_t H = 7168
     cdef const uint16_t* grad_y_row
+    cdef const uint16_t* grad_y_next
     cdef int64_t k
+    cdef int64_t waiting
     cdef int64_t slot
     cdef int64_t row
+    cdef int64_t slot2
+    cdef int64_t row2
+    cdef int64_t slot3
+    cdef int64_t row3
     grad_y_row = grad_y + t * H
+    grad_y_next = grad_y_row + H
+    waiting = -1
     for k in range(K):
-        row_prefetch_part(grad_y_row + H, H * 2, k, K)
         slot = t * K + k
         row = expanded_row_idx[slot]
         if 0 <= row < M:
-            row_put(grad_expanded_x + row * H, grad_y_row, H * 2, stream_grad_expanded_x)
+            if waiting < 0:
+                waiting = k
+            else:
+                slot2 = t * K + waiting
+                row2 = expanded_row_idx[slot2]
+                slot3 = t * K + k
+                row3 = expanded_row_idx[slot3]
+                row_put_ahead(grad_expanded_x + row2 * H, grad_expanded_x + row3 * H, grad_y_row, H * 2, grad_y_next, stream_grad_expanded_x)
+                grad_y_next = grad_y_row
+                waiting = -1
+    if waiting >= 0:
+        slot = t * K + waiting
+        row = expanded_row_idx[slot]
+        row_put_ahead(grad_expanded_x + row * H, NULL, grad_y_row, H * 2, grad_y_next, stream_grad_expanded_x)
+        grad_y_next = grad_y_row
     if stream_grad_expanded_x:
         stream_fence()
 

@@ -14,14 +14,17 @@ cdef extern from "moegrad_kernel_512.h" nogil:
         pass
     lanes lanes_add(lanes lhs, lanes rhs)
     lanes lanes_load_bf16_pairs(const uint16_t* at)
+    lanes lanes_load_bf16_pairs_part(const uint16_t* at, int64_t first, int64_t count)
     lanes lanes_mul(lanes lhs, lanes rhs)
     void lanes_prefetch_bf16_pairs(const uint16_t* at)
     void lanes_put_bf16_pairs(uint16_t* at, lanes value, bint stream)
+    void lanes_put_bf16_pairs_part(uint16_t* at, lanes value, int64_t first, int64_t count, bint stream)
     lanes lanes_splat(float value)
     float lanes_sum_pairs(lanes value)
+    lanes lanes_turn_pairs(lanes value, int64_t lead)
     lanes lanes_zero()
-    void row_prefetch_part(const void* row, int64_t nbytes, int64_t part, int64_t parts)
     void stream_fence()
+    int64_t stream_lead(const void* to, int64_t row_bytes, int64_t element_bytes, bint stream)
     bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)
     int zero_unnamed_rows(void* to, int64_t rows, int64_t row_bytes,
                               const int32_t* index, int64_t slots, int num_threads)
@@ -47,58 +50,134 @@ cdef void token__k8__h7168(
     int64_t M,
     int64_t E,
     bint stream_grad_expanded_x,
+    int64_t lead_grad_expanded_x,
 ) noexcept nogil:
     """All slots of token t."""
     cdef int64_t K = 8
     cdef int64_t H = 7168
     cdef const uint16_t* grad_y_row
+    cdef const uint16_t* grad_y_next
     cdef int64_t k
+    cdef int64_t waiting
     cdef int64_t slot
     cdef int64_t row
     cdef int64_t expert
+    cdef int64_t slot2
+    cdef int64_t row2
+    cdef int64_t expert2
+    cdef int64_t slot3
+    cdef int64_t row3
+    cdef int64_t expert3
     cdef const uint16_t* expanded_x_row
-    cdef int64_t next_row
     cdef const uint16_t* expanded_x_next
+    cdef int64_t next_row
     cdef const uint16_t* bias_row
-    cdef int64_t next_expert
     cdef const uint16_t* bias_next
+    cdef int64_t next_expert
+    cdef const uint16_t* expanded_x_row2
+    cdef const uint16_t* expanded_x_next2
+    cdef int64_t next_row2
+    cdef const uint16_t* bias_row2
+    cdef const uint16_t* bias_next2
+    cdef int64_t next_expert2
     cdef lanes scale
+    cdef lanes scale2
     cdef uint16_t* grad_expanded_x_row
     cdef lanes gscale_lanes
+    cdef uint16_t* grad_expanded_x_row2
+    cdef lanes gscale_lanes2
     cdef int64_t j
+    cdef int64_t block
+    cdef int64_t first
+    cdef int64_t count
     cdef lanes grad
     cdef lanes x
     cdef lanes b
     cdef lanes xb
+    cdef lanes x2
+    cdef lanes b2
+    cdef lanes xb2
     cdef float gscale
+    cdef float gscale2
     grad_y_row = grad_y + t * H
+    grad_y_next = grad_y_row + H
+    waiting = -1
     for k in range(K):
-        row_prefetch_part(grad_y_row + H, H * 2, k, K)
         slot = t * K + k
         row = expanded_row_idx[slot]
         expert = expert_idx[slot]
         if 0 <= row < M:
             if 0 <= expert < E:
-                expanded_x_row = expanded_x + row * H
-                next_row = expanded_row_idx[slot + 1] if slot + 1 < N else row
-                expanded_x_next = expanded_x + (next_row if 0 <= next_row < M else row) * H
-                bias_row = bias + expert * H
-                next_expert = expert_idx[slot + 1] if slot + 1 < R * K else expert
-                bias_next = bias + (next_expert if 0 <= next_expert < E else expert) * H
-                scale = lanes_splat(scales[slot])
-                grad_expanded_x_row = grad_expanded_x + row * H
-                gscale_lanes = lanes_zero()
-                for j in range(0, H, 32):
-                    lanes_prefetch_bf16_pairs(expanded_x_next + j)
-                    lanes_prefetch_bf16_pairs(bias_next + j)
-                    grad = lanes_load_bf16_pairs(grad_y_row + j)
-                    x = lanes_load_bf16_pairs(expanded_x_row + j)
-                    b = lanes_load_bf16_pairs(bias_row + j)
-                    xb = lanes_add(x, b)
-                    gscale_lanes = lanes_add(gscale_lanes, lanes_mul(xb, grad))
-                    lanes_put_bf16_pairs(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
-                gscale = lanes_sum_pairs(gscale_lanes)
-                grad_scales[slot] = gscale
+                if waiting < 0:
+                    waiting = k
+                else:
+                    slot2 = t * K + waiting
+                    row2 = expanded_row_idx[slot2]
+                    expert2 = expert_idx[slot2]
+                    slot3 = t * K + k
+                    row3 = expanded_row_idx[slot3]
+                    expert3 = expert_idx[slot3]
+                    expanded_x_row = expanded_x + row2 * H
+                    next_row = expanded_row_idx[slot3 + 1] if slot3 + 1 < N else row2
+                    expanded_x_next = expanded_x + (next_row if 0 <= next_row < M else row2) * H
+                    bias_row = bias + expert2 * H
+                    next_expert = expert_idx[slot3 + 1] if slot3 + 1 < R * K else expert2
+                    bias_next = bias + (next_expert if 0 <= next_expert < E else expert2) * H
+                    expanded_x_row2 = expanded_x + row3 * H
+                    next_row2 = expanded_row_idx[slot3 + 2] if slot3 + 2 < N else row3
+                    expanded_x_next2 = expanded_x + (next_row2 if 0 <= next_row2 < M else row3) * H
+                    bias_row2 = bias + expert3 * H
+                    next_expert2 = expert_idx[slot3 + 2] if slot3 + 2 < R * K else expert3
+                    bias_next2 = bias + (next_expert2 if 0 <= next_expert2 < E else expert3) * H
+                    scale = lanes_splat(scales[slot2])
+                    scale2 = lanes_splat(scales[slot3])
+                    grad_expanded_x_row = grad_expanded_x + row2 * H
+                    gscale_lanes = lanes_zero()
+                    grad_expanded_x_row2 = grad_expanded_x + row3 * H
+                    gscale_lanes2 = lanes_zero()
+                    block = -lead_grad_expanded_x
+                    while block < H:
+                        if 0 <= block <= H - 32:
+                            for j in range(block, H - 31, 32):
+                                lanes_prefetch_bf16_pairs(grad_y_next + j)
+                                lanes_prefetch_bf16_pairs(expanded_x_next + j)
+                                lanes_prefetch_bf16_pairs(bias_next + j)
+                                lanes_prefetch_bf16_pairs(expanded_x_next2 + j)
+                                lanes_prefetch_bf16_pairs(bias_next2 + j)
+                                grad = lanes_load_bf16_pairs(grad_y_row + j)
+                                x = lanes_load_bf16_pairs(expanded_x_row + j)
+                                b = lanes_load_bf16_pairs(bias_row + j)
+                                xb = lanes_add(x, b)
+                                x2 = lanes_load_bf16_pairs(expanded_x_row2 + j)
+                                b2 = lanes_load_bf16_pairs(bias_row2 + j)
+                                xb2 = lanes_add(x2, b2)
+                                gscale_lanes = lanes_add(gscale_lanes, lanes_mul(xb, grad))
+                                gscale_lanes2 = lanes_add(gscale_lanes2, lanes_mul(xb2, grad))
+                                lanes_put_bf16_pairs(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
+                                lanes_put_bf16_pairs(grad_expanded_x_row2 + j, lanes_mul(grad, scale2), stream_grad_expanded_x)
+                            block += (H - block) // 32 * 32
+                        else:
+                            first = -block if block < 0 else 0
+                            count = (32 if block + 32 < H else H - block) - first
+                            j = block + first
+                            grad = lanes_load_bf16_pairs_part(grad_y_row + j, first, count)
+                            x = lanes_load_bf16_pairs_part(expanded_x_row + j, first, count)
+                            b = lanes_load_bf16_pairs_part(bias_row + j, first, count)
+                            xb = lanes_add(x, b)
+                            x2 = lanes_load_bf16_pairs_part(expanded_x_row2 + j, first, count)
+                            b2 = lanes_load_bf16_pairs_part(bias_row2 + j, first, count)
+                            xb2 = lanes_add(x2, b2)
+                            gscale_lanes = lanes_add(gscale_lanes, lanes_mul(xb, grad))
+                            gscale_lanes2 = lanes_add(gscale_lanes2, lanes_mul(xb2, grad))
+                            lanes_put_bf16_pairs_part(grad_expanded_x_row + j, lanes_mul(grad, scale), first, count, stream_grad_expanded_x)
+                            lanes_put_bf16_pairs_part(grad_expanded_x_row2 + j, lanes_mul(grad, scale2), first, count, stream_grad_expanded_x)
+                            block += 32
+                    grad_y_next = grad_y_row
+                    gscale = lanes_sum_pairs(lanes_turn_pairs(gscale_lanes, lead_grad_expanded_x))
+                    gscale2 = lanes_sum_pairs(lanes_turn_pairs(gscale_lanes2, lead_grad_expanded_x))
+                    grad_scales[slot2] = gscale
+                    grad_scales[slot3] = gscale2
+                    waiting = -1
             else:
                 expanded_x_row = expanded_x + row * H
                 next_row = expanded_row_idx[slot + 1] if slot + 1 < N else row
@@ -106,13 +185,28 @@ cdef void token__k8__h7168(
                 scale = lanes_splat(scales[slot])
                 grad_expanded_x_row = grad_expanded_x + row * H
                 gscale_lanes = lanes_zero()
-                for j in range(0, H, 32):
-                    lanes_prefetch_bf16_pairs(expanded_x_next + j)
-                    grad = lanes_load_bf16_pairs(grad_y_row + j)
-                    x = lanes_load_bf16_pairs(expanded_x_row + j)
-                    gscale_lanes = lanes_add(gscale_lanes, lanes_mul(x, grad))
-                    lanes_put_bf16_pairs(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
-                gscale = lanes_sum_pairs(gscale_lanes)
+                block = -lead_grad_expanded_x
+                while block < H:
+                    if 0 <= block <= H - 32:
+                        for j in range(block, H - 31, 32):
+                            lanes_prefetch_bf16_pairs(grad_y_next + j)
+                            lanes_prefetch_bf16_pairs(expanded_x_next + j)
+                            grad = lanes_load_bf16_pairs(grad_y_row + j)
+                            x = lanes_load_bf16_pairs(expanded_x_row + j)
+                            gscale_lanes = lanes_add(gscale_lanes, lanes_mul(x, grad))
+                            lanes_put_bf16_pairs(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
+                        block += (H - block) // 32 * 32
+                    else:
+                        first = -block if block < 0 else 0
+                        count = (32 if block + 32 < H else H - block) - first
+                        j = block + first
+                        grad = lanes_load_bf16_pairs_part(grad_y_row + j, first, count)
+                        x = lanes_load_bf16_pairs_part(expanded_x_row + j, first, count)
+                        gscale_lanes = lanes_add(gscale_lanes, lanes_mul(x, grad))
+                        lanes_put_bf16_pairs_part(grad_expanded_x_row + j, lanes_mul(grad, scale), first, count, stream_grad_expanded_x)
+                        block += 32
+                grad_y_next = grad_y_row
+                gscale = lanes_sum_pairs(lanes_turn_pairs(gscale_lanes, lead_grad_expanded_x))
                 grad_scales[slot] = gscale
         else:
             if 0 <= expert < E:
@@ -122,18 +216,63 @@ cdef void token__k8__h7168(
                 gscale_lanes = lanes_zero()
                 for j in range(0, H, 32):
                     lanes_prefetch_bf16_pairs(bias_next + j)
+                    lanes_prefetch_bf16_pairs(grad_y_next + j)
                     b = lanes_load_bf16_pairs(bias_row + j)
                     grad = lanes_load_bf16_pairs(grad_y_row + j)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(b, grad))
+                grad_y_next = grad_y_row
                 gscale = lanes_sum_pairs(gscale_lanes)
                 grad_scales[slot] = gscale
             else:
                 gscale_lanes = lanes_zero()
                 for j in range(0, H, 32):
+                    lanes_prefetch_bf16_pairs(grad_y_next + j)
                     grad = lanes_load_bf16_pairs(grad_y_row + j)
                     gscale_lanes = lanes_add(gscale_lanes, lanes_mul(lanes_zero(), grad))
+                grad_y_next = grad_y_row
                 gscale = lanes_sum_pairs(gscale_lanes)
                 grad_scales[slot] = gscale
+    if waiting >= 0:
+        slot = t * K + waiting
+        row = expanded_row_idx[slot]
+        expert = expert_idx[slot]
+        expanded_x_row = expanded_x + row * H
+        next_row = expanded_row_idx[slot + 1] if slot + 1 < N else row
+        expanded_x_next = expanded_x + (next_row if 0 <= next_row < M else row) * H
+        bias_row = bias + expert * H
+        next_expert = expert_idx[slot + 1] if slot + 1 < R * K else expert
+        bias_next = bias + (next_expert if 0 <= next_expert < E else expert) * H
+        scale = lanes_splat(scales[slot])
+        grad_expanded_x_row = grad_expanded_x + row * H
+        gscale_lanes = lanes_zero()
+        block = -lead_grad_expanded_x
+        while block < H:
+            if 0 <= block <= H - 32:
+                for j in range(block, H - 31, 32):
+                    lanes_prefetch_bf16_pairs(grad_y_next + j)
+                    lanes_prefetch_bf16_pairs(expanded_x_next + j)
+                    lanes_prefetch_bf16_pairs(bias_next + j)
+                    grad = lanes_load_bf16_pairs(grad_y_row + j)
+                    x = lanes_load_bf16_pairs(expanded_x_row + j)
+                    b = lanes_load_bf16_pairs(bias_row + j)
+                    xb = lanes_add(x, b)
+                    gscale_lanes = lanes_add(gscale_lanes, lanes_mul(xb, grad))
+                    lanes_put_bf16_pairs(grad_expanded_x_row + j, lanes_mul(grad, scale), stream_grad_expanded_x)
+                block += (H - block) // 32 * 32
+            else:
+                first = -block if block < 0 else 0
+                count = (32 if block + 32 < H else H - block) - first
+                j = block + first
+                grad = lanes_load_bf16_pairs_part(grad_y_row + j, first, count)
+                x = lanes_load_bf16_pairs_part(expanded_x_row + j, first, count)
+                b = lanes_load_bf16_pairs_part(bias_row + j, first, count)
+                xb = lanes_add(x, b)
+                gscale_lanes = lanes_add(gscale_lanes, lanes_mul(xb, grad))
+                lanes_put_bf16_pairs_part(grad_expanded_x_row + j, lanes_mul(grad, scale), first, count, stream_grad_expanded_x)
+                block += 32
+        grad_y_next = grad_y_row
+        gscale = lanes_sum_pairs(lanes_turn_pairs(gscale_lanes, lead_grad_expanded_x))
+        grad_scales[slot] = gscale
     if stream_grad_expanded_x:
         stream_fence()
 
@@ -158,9 +297,11 @@ cdef int kernel__k8__h7168(
     cdef int64_t H = 7168
     cdef int64_t t
     cdef bint stream_grad_expanded_x
+    cdef int64_t lead_grad_expanded_x
     if zero_unnamed_rows(grad_expanded_x, M, H * 2, expanded_row_idx, N, num_threads) != 0:
         return -1
     stream_grad_expanded_x = stream_pays(grad_expanded_x, M, H * 2, 4)
+    lead_grad_expanded_x = stream_lead(grad_expanded_x, H * 2, 2, stream_grad_expanded_x)
     for t in prange(R, num_threads=num_threads, use_threads_if=num_threads > 1, schedule="guided"):
         token__k8__h7168(
             t,
@@ -177,6 +318,7 @@ cdef int kernel__k8__h7168(
             M,
             E,
             stream_grad_expanded_x,
+            lead_grad_expanded_x,
         )
     return 0
 

@@ -12,7 +12,8 @@ from libc.stdint cimport int32_t, int64_t, uint16_t
 cdef extern from "moegrad_kernel_512.h" nogil:
     ctypedef struct lanes:
         pass
-    void row_put(void* to, const void* row, int64_t nbytes, bint stream)
+    void row_put_ahead(void* to, void* also, const void* row, int64_t nbytes, const void* ahead,
+                           bint stream)
     void row_put_zero(void* to, int64_t nbytes, bint stream)
     void stream_fence()
     bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)
@@ -36,14 +37,14 @@ cdef void token__k1__h7168(
     cdef int64_t H = 7168
     cdef int64_t row
     cdef const uint16_t* unpermuted_tokens_grad_row
-    cdef int64_t next_row
     cdef const uint16_t* unpermuted_tokens_grad_next
+    cdef int64_t next_row
     row = sorted_indices[t]
     if 0 <= row < R:
         unpermuted_tokens_grad_row = unpermuted_tokens_grad + row * H
         next_row = sorted_indices[t + 1] if t + 1 < M else row
         unpermuted_tokens_grad_next = unpermuted_tokens_grad + (next_row if 0 <= next_row < R else row) * H
-        row_put(permuted_tokens_grad + t * H, unpermuted_tokens_grad_row, H * 2, stream_permuted_tokens_grad)
+        row_put_ahead(permuted_tokens_grad + t * H, NULL, unpermuted_tokens_grad_row, H * 2, unpermuted_tokens_grad_next, stream_permuted_tokens_grad)
     else:
         row_put_zero(permuted_tokens_grad + t * H, H * 2, stream_permuted_tokens_grad)
     if stream_permuted_tokens_grad:

@@ -14,14 +14,18 @@ cdef extern from "moegrad_kernel_512.h" nogil:
         pass
     lanes lanes_add(lanes lhs, lanes rhs)
     lanes lanes_load_bf16_pairs(const uint16_t* at)
+    lanes lanes_load_bf16_pairs_part(const uint16_t* at, int64_t first, int64_t count)
     lanes lanes_mul(lanes lhs, lanes rhs)
     void lanes_prefetch_bf16_pairs(const uint16_t* at)
     void lanes_put_bf16_pairs(uint16_t* at, lanes value, bint stream)
+    void lanes_put_bf16_pairs_part(uint16_t* at, lanes value, int64_t first, int64_t count, bint stream)
     lanes lanes_splat(float value)
     float lanes_sum_pairs(lanes value)
+    lanes lanes_turn_pairs(lanes value, int64_t lead)
     lanes lanes_zero()
     void row_put_zero(void* to, int64_t nbytes, bint stream)
     void stream_fence()
+    int64_t stream_lead(const void* to, int64_t row_bytes, int64_t element_bytes, bint stream)
     bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)
 
 
@@ -41,18 +45,22 @@ cdef void token__k1__h7168(
     int64_t M,
     int64_t R,
     bint stream_permuted_tokens_grad,
+    int64_t lead_permuted_tokens_grad,
 ) noexcept nogil:
     """All slots of token t."""
     cdef int64_t H = 7168
     cdef int64_t row
     cdef const uint16_t* permuted_tokens_row
     cdef const uint16_t* unpermuted_tokens_grad_row
-    cdef int64_t next_row
     cdef const uint16_t* unpermuted_tokens_grad_next
+    cdef int64_t next_row
     cdef lanes scale
     cdef lanes dot_lanes
     cdef uint16_t* permuted_tokens_grad_row
     cdef int64_t j
+    cdef int64_t block
+    cdef int64_t first
+    cdef int64_t count
     cdef lanes permuted_tokens2
     cdef lanes grad
     cdef float dot
@@ -65,13 +73,26 @@ cdef void token__k1__h7168(
         scale = lanes_splat(probs[t])
         dot_lanes = lanes_zero()
         permuted_tokens_grad_row = permuted_tokens_grad + t * H
-        for j in range(0, H, 32):
-            lanes_prefetch_bf16_pairs(unpermuted_tokens_grad_next + j)
-            permuted_tokens2 = lanes_load_bf16_pairs(permuted_tokens_row + j)
-            grad = lanes_load_bf16_pairs(unpermuted_tokens_grad_row + j)
-            dot_lanes = lanes_add(dot_lanes, lanes_mul(permuted_tokens2, grad))
-            lanes_put_bf16_pairs(permuted_tokens_grad_row + j, lanes_mul(grad, scale), stream_permuted_tokens_grad)
-        dot = lanes_sum_pairs(dot_lanes)
+        block = -lead_permuted_tokens_grad
+        while block < H:
+            if 0 <= block <= H - 32:
+                for j in range(block, H - 31, 32):
+                    lanes_prefetch_bf16_pairs(unpermuted_tokens_grad_next + j)
+                    permuted_tokens2 = lanes_load_bf16_pairs(permuted_tokens_row + j)
+                    grad = lanes_load_bf16_pairs(unpermuted_tokens_grad_row + j)
+                    dot_lanes = lanes_add(dot_lanes, lanes_mul(permuted_tokens2, grad))
+                    lanes_put_bf16_pairs(permuted_tokens_grad_row + j, lanes_mul(grad, scale), stream_permuted_tokens_grad)
+                block += (H - block) // 32 * 32
+            else:
+                first = -block if block < 0 else 0
+                count = (32 if block + 32 < H else H - block) - first
+                j = block + first
+                permuted_tokens2 = lanes_load_bf16_pairs_part(permuted_tokens_row + j, first, count)
+                grad = lanes_load_bf16_pairs_part(unpermuted_tokens_grad_row + j, first, count)
+                dot_lanes = lanes_add(dot_lanes, lanes_mul(permuted_tokens2, grad))
+                lanes_put_bf16_pairs_part(permuted_tokens_grad_row + j, lanes_mul(grad, scale), first, count, stream_permuted_tokens_grad)
+                block += 32
+        dot = lanes_sum_pairs(lanes_turn_pairs(dot_lanes, lead_permuted_tokens_grad))
         probs_grad[t] = dot
     else:
         row_put_zero(permuted_tokens_grad + t * H, H * 2, stream_permuted_tokens_grad)
@@ -95,7 +116,9 @@ cdef int kernel__k1__h7168(
     cdef int64_t H = 7168
     cdef int64_t t
     cdef bint stream_permuted_tokens_grad
+    cdef int64_t lead_permuted_tokens_grad
     stream_permuted_tokens_grad = stream_pays(permuted_tokens_grad, M, H * 2, 4)
+    lead_permuted_tokens_grad = stream_lead(permuted_tokens_grad, H * 2, 2, stream_permuted_tokens_grad)
     for t in prange(M, num_threads=num_threads, use_threads_if=num_threads > 1, schedule="guided"):
         token__k1__h7168(
             t,
@@ -108,6 +131,7 @@ cdef int kernel__k1__h7168(
             M,
             R,
             stream_permuted_tokens_grad,
+            lead_permuted_tokens_grad,
         )
     return 0
 

@@ -19,10 +19,14 @@ _PLAIN = {
     "lanes_mul": "lanes lanes_mul(lanes lhs, lanes rhs)",
     "lanes_sum": "float lanes_sum(lanes value)",
     "lanes_sum_pairs": "float lanes_sum_pairs(lanes value)",
-    "row_prefetch_part": "void row_prefetch_part(const void* row, int64_t nbytes, int64_t part, int64_t parts)",
+    "lanes_turn": "lanes lanes_turn(lanes value, int64_t lead)",
+    "lanes_turn_pairs": "lanes lanes_turn_pairs(lanes value, int64_t lead)",
     "row_put": "void row_put(void* to, const void* row, int64_t nbytes, bint stream)",
+    "row_put_ahead": "void row_put_ahead(void* to, void* also, const void* row, int64_t nbytes, const void* ahead,\n"
+    "                       bint stream)",
     "row_put_zero": "void row_put_zero(void* to, int64_t nbytes, bint stream)",
     "stream_pays": "bint stream_pays(const void* to, int64_t rows, int64_t row_bytes, int64_t part)",
+    "stream_lead": "int64_t stream_lead(const void* to, int64_t row_bytes, int64_t element_bytes, bint stream)",
     "stream_fence": "void stream_fence()",
     "zero_unnamed_rows": "int zero_unnamed_rows(void* to, int64_t rows, int64_t row_bytes,\n"
     "                          const int32_t* index, int64_t slots, int num_threads)",
@@ -30,10 +34,10 @@ _PLAIN = {
 
 _BY_ROWS = {
     "lanes_load_{d}": "lanes lanes_load_{d}(const {c}* at)",
-    "lanes_load_{d}_tail": "lanes lanes_load_{d}_tail(const {c}* at, int64_t count)",
+    "lanes_load_{d}_part": "lanes lanes_load_{d}_part(const {c}* at, int64_t first, int64_t count)",
     "lanes_prefetch_{d}": "void lanes_prefetch_{d}(const {c}* at)",
     "lanes_put_{d}": "void lanes_put_{d}({c}* at, lanes value, bint stream)",
-    "lanes_store_{d}_tail": "void lanes_store_{d}_tail({c}* at, lanes value, int64_t count)",
+    "lanes_put_{d}_part": "void lanes_put_{d}_part({c}* at, lanes value, int64_t first, int64_t count, bint stream)",
 }
 """Functions on rows in memory, for each dtype and for bf16 in pairs."""
 

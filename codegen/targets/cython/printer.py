@@ -18,6 +18,7 @@ from ...dialect.slot import (
     LoadIndexOp,
     LoadRowOp,
     LoadScalarOp,
+    PairSlotsOp,
     RowLoopOp,
     SlotOp,
     StoreRowOp,
@@ -33,7 +34,7 @@ from ...signature import bound_sizes, signature, size_symbols
 from ..common import float_type
 from .plan import KernelSource, Parameter
 from .row_loop import RowLoopPrinter
-from .scope import Scope, tensor_names
+from .scope import Scope, decision_names, tensor_names
 
 
 class KernelPrinter:
@@ -48,18 +49,19 @@ class KernelPrinter:
         """Functions of the lanes header."""
         self.lines: list[str] = []
         self.setup: list[str] = []
-        self.flags: list[Parameter] = []
+        self.decisions: list[Parameter] = []
+        """What is decided once a call: for each output whether its rows are streamed, and where their loops begin."""
         self.labels = tensor_names((tensor.name for tensor in self.tensors), size_symbols(func))
         """Tensor -> its name in the kernel."""
-        self.scope = Scope({*self.labels.values(), *size_symbols(func)})
+        self.scope = Scope({*self.labels.values(), *size_symbols(func), *decision_names(self.labels.values())})
         self.names: dict[SSAValue, str] = {}
         """Expression of each value."""
         self.dims: dict[SSAValue, tuple[str, ...]] = {}
         """Symbols of each tensor's dimensions."""
         self.next_rows: dict[SSAValue, str] = {}
-        """Loaded row -> address of the row that the next slot will load from the same buffer."""
-        self.token_rows: list[LoadRowOp] = []
-        """Rows of the token, of which the next token's are asked for ahead."""
+        """Loaded row -> address of the row that a slot to come, or the next token, will load from the same buffer."""
+        self.token_rows: set[SSAValue] = set()
+        """Those of them that are the token's own."""
         self.depth = 0
 
     def source(self, key: str, shape_key: str) -> KernelSource:
@@ -68,9 +70,9 @@ class KernelPrinter:
             self.names[argument] = self.labels[tensor.name]
             self.dims[argument] = tensor.dims
         tokens = self._function_body()
-        if self.flags:
+        if flags := [decision.name for decision in self.decisions if decision.type == "bint"]:
             self.use("stream_fence")
-            self.line(f"if {' or '.join(flag.name for flag in self.flags)}:")
+            self.line(f"if {' or '.join(flags)}:")
             self.line("    stream_fence()")
         constants = [f"cdef int64_t {symbol} = {size}" for symbol, size in self.bound.items()]
         return KernelSource(
@@ -79,7 +81,7 @@ class KernelPrinter:
             parameters=tuple(self._parameters()),
             token_parameters=tuple(self._token_parameters()),
             tokens=tokens,
-            setup=(*constants, "cdef int64_t t", *(f"cdef {flag}" for flag in self.flags), *self.setup),
+            setup=(*constants, "cdef int64_t t", *(f"cdef {decision}" for decision in self.decisions), *self.setup),
             body=(*constants, *(f"cdef {variable}" for variable in self.scope.declared()), *self.lines),
             launch_arguments=tuple(self._launch_arguments()),
         )
@@ -117,7 +119,7 @@ class KernelPrinter:
 
     def _token_parameters(self) -> Iterator[Parameter]:
         words = set(re.findall(r"\w+", "\n".join(self.lines)))
-        yield from (parameter for parameter in (*self._parameters(), *self.flags) if parameter.name in words)
+        yield from (parameter for parameter in (*self._parameters(), *self.decisions) if parameter.name in words)
 
     def _launch_arguments(self) -> Iterator[str]:
         sizes = size_symbols(self.func)
@@ -148,10 +150,9 @@ class KernelPrinter:
     def _op(self, op: Operation) -> None:
         match op:
             case ForSlotsOp():
-                counter = self.names[op.induction] = self.scope.new("k", "int64_t")
-                with self.block(f"for {counter} in range({op.extent.data}):"):
-                    self._prefetch_token_rows(counter, op.extent.data)
-                    self._ops(op.body.block)
+                self._for_slots(op)
+            case PairSlotsOp():
+                self._pair_slots(op)
             case SlotOp():
                 self.assign(op.result, "int64_t", f"{self.names[op.token]} * {op.topk.data} + {self.names[op.slot]}")
             case LoadIndexOp():
@@ -162,10 +163,8 @@ class KernelPrinter:
                 self.names[op.result] = f"{self.names[op.buffer]}[{self.names[op.at]}]"
             case LoadRowOp() if op.guard is None:
                 self.assign(op.result, f"const {float_type(op.result).c}*", self.row_address(op.buffer, op.at))
-                if PREFETCH in op.attributes and isinstance(op.at.owner, LoadIndexOp):
-                    self._next_row(op, op.at.owner)
-                elif PREFETCH in op.attributes:
-                    self.token_rows.append(op)
+                if PREFETCH in op.attributes:
+                    self._next_row(op)
             case CastOp():
                 self.names[op.result] = self._scalar_cast(op)
             case ZeroOp():
@@ -187,31 +186,65 @@ class KernelPrinter:
         """The flag that tells whether rows of an output go around the caches; ``False`` if never."""
         if self.plan.get("store") != "auto":
             return str(self.plan.get("store") == "stream")
-        name = f"stream_{self.names[buffer]}"
-        if all(flag.name != name for flag in self.flags):
-            self.flags.append(Parameter(name, "bint"))
-            part = str(self.plan["stream_above"]).removeprefix("cache/")
-            size = f"{self.dims[buffer][0]}, H * {float_type(buffer).bytes}, {part}"
-            self.setup.append(f"{name} = {self.use('stream_pays')}({self.names[buffer]}, {size})")
+        part = str(self.plan["stream_above"]).removeprefix("cache/")
+        size = f"{self.dims[buffer][0]}, H * {float_type(buffer).bytes}, {part}"
+        return self._decide(f"stream_{self.names[buffer]}", "bint", "stream_pays", f"{self.names[buffer]}, {size}")
+
+    def lead(self, buffer: SSAValue) -> str:
+        """How many elements before a row of an output its loops begin; ``0`` if its rows never go around the caches."""
+        stream, size = self.stream_flag(buffer), float_type(buffer).bytes
+        if stream == "False":
+            return "0"
+        arguments = f"{self.names[buffer]}, H * {size}, {size}, {stream}"
+        return self._decide(f"lead_{self.names[buffer]}", "int64_t", "stream_lead", arguments)
+
+    def _decide(self, name: str, type_: str, function: str, arguments: str) -> str:
+        decision = Parameter(name, type_)
+        if decision not in self.decisions:
+            self.decisions.append(decision)
+            self.setup.append(f"{name} = {self.use(function)}({arguments})")
         return name
 
-    def _next_row(self, op: LoadRowOp, index: LoadIndexOp) -> None:
-        """The address of the next slot's row; of this slot's where there is none to be loaded."""
-        buffer, source, at = self.names[op.buffer], self.names[index.buffer], self.names[index.at]
-        slots, here = self._count(index.buffer), self.names[op.at]
+    def _next_row(self, op: LoadRowOp) -> None:
+        """The address of the next token's row, or of the row of a slot to come; of this one where there is none."""
+        buffer, row, index = self.names[op.buffer], self.names[op.result], op.at.owner
+        pointer = self.next_rows[op.result] = self.scope.new(f"{buffer}_next", f"const {float_type(op.result).c}*")
+        if not isinstance(index, LoadIndexOp):
+            self.token_rows.add(op.result)
+            self.line(f"{pointer} = {row} + H")
+            return
+        distance = op.attributes[PREFETCH]
+        assert isinstance(distance, IntegerAttr)
+        here, source, slots = self.names[op.at], self.names[index.buffer], self._count(index.buffer)
+        ahead = f"{self.names[_last_slot(index.at)]} + {distance.value.data}"
         next_index = self.scope.new(f"next_{op.at.name_hint or 'row'}", "int64_t")
-        self.line(f"{next_index} = {source}[{at} + 1] if {at} + 1 < {slots} else {here}")
-        pointer = self.scope.new(f"{buffer}_next", f"const {float_type(op.result).c}*")
+        self.line(f"{next_index} = {source}[{ahead}] if {ahead} < {slots} else {here}")
         self.line(
             f"{pointer} = {buffer} + ({next_index} if 0 <= {next_index} < {self.dims[op.buffer][0]} else {here}) * H"
         )
-        self.next_rows[op.result] = pointer
 
-    def _prefetch_token_rows(self, slot: str, topk: str) -> None:
-        """Asks for the next token's own rows, a part of them in each slot."""
-        for op in self.token_rows:
-            row, size = f"{self.names[op.result]} + H", f"H * {float_type(op.result).bytes}"
-            self.line(f"{self.use('row_prefetch_part')}({row}, {size}, {slot}, {topk})")
+    def _for_slots(self, op: ForSlotsOp) -> None:
+        counter = self.names[op.induction] = self.scope.new("k", "int64_t")
+        pairs = [inner for inner in op.walk() if isinstance(inner, PairSlotsOp)]
+        for pair in pairs:
+            waiting = self.names[pair.alone.block.args[0]] = self.scope.new("waiting", "int64_t")
+            self.names[pair.both.block.args[0]] = waiting
+            self.line(f"{waiting} = -1")
+        with self.block(f"for {counter} in range({op.extent.data}):"):
+            self._ops(op.body.block)
+        for pair in pairs:
+            with self.block(f"if {self.names[pair.alone.block.args[0]]} >= 0:"):
+                self._ops(pair.alone.block)
+
+    def _pair_slots(self, op: PairSlotsOp) -> None:
+        """Every second slot runs with the one that waits for it; the last may be left to the loop's end."""
+        first, second = op.both.block.args
+        waiting, self.names[second] = self.names[first], self.names[op.slot]
+        with self.block(f"if {waiting} < 0:"):
+            self.line(f"{waiting} = {self.names[op.slot]}")
+        with self.block("else:"):
+            self._ops(op.both.block)
+            self.line(f"{waiting} = -1")
 
     def _if(self, op: IfOp) -> None:
         with self.block(f"if {self.names[op.condition]}:"):
@@ -236,6 +269,14 @@ class KernelPrinter:
     def _count(self, buffer: SSAValue) -> str:
         """Number of elements of a map."""
         return " * ".join(self.dims[buffer])
+
+
+def _last_slot(slot: SSAValue) -> SSAValue:
+    """The second of two slots at once, else the slot itself."""
+    block = slot.owner.parent_block() if isinstance(slot.owner, SlotOp) else None
+    if block is None or not isinstance(block.parent_op(), PairSlotsOp):
+        return slot
+    return next(op.result for op in block.ops if isinstance(op, SlotOp) and op.slot is block.args[-1])
 
 
 def _c_type(type_: object) -> str:

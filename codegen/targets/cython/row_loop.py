@@ -1,4 +1,4 @@
-"""Prints one row loop: blocks of 32 lanes, then a tail where the hidden size leaves one."""
+"""Prints one row loop: blocks of 32 lanes, whole ones and, at the ends of a row, parts of one."""
 
 from __future__ import annotations
 
@@ -29,50 +29,80 @@ class RowLoopPrinter:
         self.lanes = int(kernel.plan["lanes"])
         self.order = "_pairs" if kernel.plan["order"] == "pairs" else ""
         self.hidden = kernel.bound.get("H", 0)
+        stored = {op.buffer for op in self.ops if isinstance(op, StoreRowOp) and op not in self.copies}
+        self.lead = kernel.lead(stored.pop()) if len(stored) == 1 else "0"
+        """How many elements before its rows the loop begins, such that stores fill whole cache lines."""
         self.splats: dict[SSAValue, str] = {}
         self.sums: dict[Operation, str] = {}
 
     def print(self) -> None:
         """All statements of the loop; its sums become variables of the kernel."""
         with self.kernel.scope.nested():
-            for copy in self.copies:
-                self._copy(copy)
+            self._copy()
             if len(self.ops) > len(self.copies) + len([op for op in self.copied if isinstance(op, ZeroOp)]):
                 self._loop()
+            self._asked_for()
         for total, dot in zip(self.loop.sums, self.dots, strict=True):
-            self.kernel.assign(total, "float", self._call(f"lanes_sum{self.order}", self.sums[dot]))
+            self.kernel.assign(total, "float", self._call(f"lanes_sum{self.order}", self._turned(self.sums[dot])))
+
+    def _turned(self, lanes: str) -> str:
+        """The lanes of a sum, of which the first is that of the row's first element."""
+        return lanes if self.lead == "0" else self._call(f"lanes_turn{self.order}", lanes, self.lead)
 
     def _is_copy(self, store: StoreRowOp) -> bool:
         """Whether the stored row is a loaded one, or zero: no arithmetic, so bits are copied."""
         return isinstance(store.row.owner, LoadRowOp | ZeroOp)
 
-    def _copy(self, store: StoreRowOp) -> None:
-        kernel = self.kernel
-        to, size = kernel.row_address(store.buffer, store.at), f"H * {float_type(store.buffer).bytes}"
-        stream = kernel.stream_flag(store.buffer)
-        if isinstance(store.row.owner, ZeroOp):
-            kernel.line(f"{kernel.use('row_put_zero')}({to}, {size}, {stream})")
-        else:
-            kernel.line(f"{kernel.use('row_put')}({to}, {kernel.names[store.row]}, {size}, {stream})")
+    def _copy(self) -> None:
+        """Rows that are stored as they were loaded, or zero; a row with a successor goes to two places at once."""
+        copies = list(self.copies)
+        while copies:
+            store = copies.pop(0)
+            row, (to, size, stream) = store.row, self._place(store)
+            if isinstance(row.owner, ZeroOp):
+                self.kernel.line(self._call("row_put_zero", to, size, stream))
+            elif row in self.kernel.next_rows:
+                second = next((other for other in copies if other.row is row), None)
+                also = self._place(second)[0] if second else "NULL"
+                copies = [other for other in copies if other is not second]
+                ahead = self.kernel.next_rows[row]
+                self.kernel.line(self._call("row_put_ahead", to, also, self.kernel.names[row], size, ahead, stream))
+            else:
+                self.kernel.line(self._call("row_put", to, self.kernel.names[row], size, stream))
+
+    def _place(self, store: StoreRowOp) -> tuple[str, str, str]:
+        """Where a row is stored, its size in bytes, and the flag that says whether it goes around the caches."""
+        kernel, size = self.kernel, f"H * {float_type(store.buffer).bytes}"
+        return kernel.row_address(store.buffer, store.at), size, kernel.stream_flag(store.buffer)
+
+    def _asked_for(self) -> None:
+        """The first loop over the token's row asks for the next token's; later ones would ask for it again."""
+        for row in dict.fromkeys(operand for op in self.ops for operand in op.operands):
+            if row in self.kernel.token_rows:
+                self.kernel.line(f"{self.kernel.next_rows[row]} = {self.kernel.names[row]}")
 
     def _loop(self) -> None:
-        kernel = self.kernel
+        """Whole blocks run in a loop of their own; the first and the last block may be a part of one."""
+        kernel, lanes = self.kernel, self.lanes
         self._prepare()
         j = kernel.scope.new("j", "int64_t")
-        if self.hidden and self.hidden % self.lanes == 0:
-            body = "H"
-        else:
-            body = kernel.scope.new("body", "int64_t")
-            kernel.line(f"{body} = H - H % {self.lanes}")
-        with kernel.block(f"for {j} in range(0, {body}, {self.lanes}):"):
-            self._lanes(j, "")
-        if body != "H":
-            head = "" if self.hidden else f"if {body} < H:"
-            if head:
-                with kernel.block(head):
-                    self._lanes(body, f"H - {body}")
-            else:
-                self._lanes(body, f"H - {body}")
+        if self.lead == "0" and self.hidden and self.hidden % lanes == 0:
+            with kernel.block(f"for {j} in range(0, H, {lanes}):"):
+                self._lanes(j)
+            return
+        block, first, count = (kernel.scope.new(name, "int64_t") for name in ("block", "first", "count"))
+        kernel.line(f"{block} = {'' if self.lead == '0' else '-'}{self.lead}")
+        with kernel.block(f"while {block} < H:"):
+            with kernel.block(f"if 0 <= {block} <= H - {lanes}:"):
+                with kernel.block(f"for {j} in range({block}, H - {lanes - 1}, {lanes}):"):
+                    self._lanes(j)
+                kernel.line(f"{block} += (H - {block}) // {lanes} * {lanes}")
+            with kernel.block("else:"):
+                kernel.line(f"{first} = -{block} if {block} < 0 else 0")
+                kernel.line(f"{count} = ({lanes} if {block} + {lanes} < H else H - {block}) - {first}")
+                kernel.line(f"{j} = {block} + {first}")
+                self._lanes(j, f"{first}, {count}")
+                kernel.line(f"{block} += {lanes}")
 
     def _prepare(self) -> None:
         """Variables that live across the loop: splat scalars, addresses of stored rows, sums."""
@@ -92,27 +122,27 @@ class RowLoopPrinter:
                 kernel.line(f"{pointer} = {kernel.row_address(op.buffer, op.at)}")
                 self.sums[op] = pointer
 
-    def _lanes(self, j: str, tail: str) -> None:
-        """One block of lanes at element `j`; `tail` is the number of elements where it is not full.
+    def _lanes(self, j: str, part: str = "") -> None:
+        """One block of lanes at element `j`; `part` names the first lane and the number of lanes where it is not whole.
 
         Rows are loaded first and stored last: loads that wait between streaming stores cost up to half of the rate.
         """
         values: dict[SSAValue, str] = {}
         stores = [op for op in self.ops if isinstance(op, StoreRowOp) and op not in self.copies]
-        if not tail:
+        if not part:
             self._prefetch(j)
         with self.kernel.scope.nested():
             for op in self.ops:
                 if isinstance(op, StoreRowOp):
                     continue
                 if isinstance(op, RowDotOp):
-                    operands = [self._read(operand, values, j, tail) for operand in op.operands]
+                    operands = [self._read(operand, values, j, part) for operand in op.operands]
                     product, total = self._call("lanes_mul", *operands), self.sums[op]
                     self.kernel.line(f"{total} = {self._call('lanes_add', total, product)}")
                 else:
-                    self._value(op, values, j, tail)
+                    self._value(op, values, j, part)
             for store in stores:
-                self._store(store, values, j, tail)
+                self._store(store, values, j, part)
 
     def _prefetch(self, j: str) -> None:
         """Asks for the same lanes of the rows that the next slot will read."""
@@ -122,18 +152,18 @@ class RowLoopPrinter:
                 at = f"{self.kernel.next_rows[row]} + {j}"
                 self.kernel.line(self._call(f"lanes_prefetch_{self._tag(row)}", at))
 
-    def _value(self, op: Operation, values: dict[SSAValue, str], j: str, tail: str) -> None:
+    def _value(self, op: Operation, values: dict[SSAValue, str], j: str, part: str) -> None:
         """The lanes of a row value: a variable, or inlined where it is only stored."""
         result = op.results[0]
         if isinstance(op, ZeroOp):
             values[result] = self._call("lanes_zero")
             return
         if isinstance(op, CastOp):
-            expression = self._cast(op, values, j, tail)
+            expression = self._cast(op, values, j, part)
         elif isinstance(op, ScaleRowsOp):
-            expression = self._call("lanes_mul", self._read(op.rows, values, j, tail), self.splats[op.scales])
+            expression = self._call("lanes_mul", self._read(op.rows, values, j, part), self.splats[op.scales])
         elif op.name in ROW_OPS:
-            operands = [self._read(operand, values, j, tail) for operand in op.operands]
+            operands = [self._read(operand, values, j, part) for operand in op.operands]
             expression = self._call(ROW_OPS[op.name], *operands)
         else:
             raise LoweringError(f"cython: no lanes for {op.name}; add it to ROW_OPS of the Cython target")
@@ -144,20 +174,20 @@ class RowLoopPrinter:
         self.kernel.line(f"{name} = {expression}")
         values[result] = name
 
-    def _cast(self, op: CastOp, values: dict[SSAValue, str], j: str, tail: str) -> str:
-        value = self._read(op.value, values, j, tail)
+    def _cast(self, op: CastOp, values: dict[SSAValue, str], j: str, part: str) -> str:
+        value = self._read(op.value, values, j, part)
         target = float_type(op.result)
         if target.tag == "f32" or _only_stored(op):
             return value
         return self._call(f"lanes_round_{target.tag}", value)
 
-    def _read(self, value: SSAValue, values: dict[SSAValue, str], j: str, tail: str) -> str:
+    def _read(self, value: SSAValue, values: dict[SSAValue, str], j: str, part: str) -> str:
         """The lanes of an operand; a loaded row is read where it is first needed."""
         if value in values:
             return values[value]
         assert isinstance(value.owner, LoadRowOp)
         at, tag = f"{self.kernel.names[value]} + {j}", self._tag(value)
-        loaded = self._call(f"lanes_load_{tag}_tail", at, tail) if tail else self._call(f"lanes_load_{tag}", at)
+        loaded = self._call(f"lanes_load_{tag}_part", at, part) if part else self._call(f"lanes_load_{tag}", at)
         if all(isinstance(use.operation, CastOp) for use in value.uses):
             return loaded
         name = self.kernel.scope.new(f"{self.kernel.names[value.owner.buffer]}_lanes", "lanes")
@@ -165,13 +195,13 @@ class RowLoopPrinter:
         values[value] = name
         return name
 
-    def _store(self, op: StoreRowOp, values: dict[SSAValue, str], j: str, tail: str) -> None:
+    def _store(self, op: StoreRowOp, values: dict[SSAValue, str], j: str, part: str) -> None:
         tag, at = self._tag(op.buffer), f"{self.sums[op]} + {j}"
-        value = self._read(op.row, values, j, tail)
-        if tail:
-            self.kernel.line(self._call(f"lanes_store_{tag}_tail", at, value, tail))
+        value, stream = self._read(op.row, values, j, part), self.kernel.stream_flag(op.buffer)
+        if part:
+            self.kernel.line(self._call(f"lanes_put_{tag}_part", at, value, part, stream))
         else:
-            self.kernel.line(self._call(f"lanes_put_{tag}", at, value, self.kernel.stream_flag(op.buffer)))
+            self.kernel.line(self._call(f"lanes_put_{tag}", at, value, stream))
 
     def _tag(self, rows: SSAValue) -> str:
         """What names the functions that load and store lanes of rows in memory."""

@@ -24,11 +24,17 @@ RESERVED = frozenset([*keyword.kwlist, *keyword.softkwlist, *DECLARATIONS, *_WOR
 
 def tensor_names(names: Iterable[str], symbols: Iterable[str]) -> dict[str, str]:
     """Tensor -> its name in a kernel: its own, unless that is no identifier or means something else there."""
-    taken = RESERVED | set(symbols)
+    names = list(names)
+    taken = RESERVED | set(symbols) | decision_names(names)
     found: dict[str, str] = {}
     for name in names:
         found[name] = _free(_identifier(name), taken | set(found.values()))
     return found
+
+
+def decision_names(tensors: Iterable[str]) -> set[str]:
+    """Names of what a kernel decides once a call for each tensor."""
+    return {f"{decision}_{tensor}" for tensor in tensors for decision in ("stream", "lead")}
 
 
 def _identifier(name: str) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 
-from moegrad.codegen.dialect.slot import LoadRowOp, RowLoopOp, StoreRowOp, YieldOp
+from moegrad.codegen.dialect.slot import ForSlotsOp, LoadRowOp, PairSlotsOp, RowLoopOp, StoreRowOp, YieldOp
 from moegrad.codegen.dialect.tensor import RowDotOp, RowwiseOp
 from moegrad.codegen.dialect.types import shape
 from moegrad.codegen.generate import program_of
@@ -85,7 +85,7 @@ def plan_of(module: ModuleOp) -> dict[str, str | int]:
 
 def test_the_plan_is_written_to_the_function() -> None:
     plan = plan_of(operator_stage("finalize_routing_v2_grad", "scales"))
-    written = {"lanes": PlanCpuPass().lanes, "store": "auto", "stream_above": "cache/4"}
+    written = {"lanes": PlanCpuPass().lanes, "slots": 2, "store": "auto", "stream_above": "cache/4"}
     assert plan == written | {"order": "pairs", "vector_bits": 512, "parallel": "tokens"}
 
 
@@ -117,3 +117,33 @@ def prefetched(module: ModuleOp) -> set[str]:
 def test_the_rows_asked_for_ahead_are_gathered_ones_and_the_token_s_own() -> None:
     assert prefetched(operator_stage("finalize_routing_v2_grad", "scales")) == {"expanded_x_row", "grad_y_row"}
     assert prefetched(operator_stage("token_unpermute_grad", "padded_probs")) == {"unpermuted_tokens_grad_row"}
+
+
+def paired(module: ModuleOp) -> list[PairSlotsOp]:
+    """Where two slots run at once."""
+    return [op for op in ops(module, PairSlotsOp) if isinstance(op, PairSlotsOp)]
+
+
+@pytest.mark.parametrize(("name", "mode"), MODES, ids=MODE_IDS)
+def test_two_slots_run_at_once_where_a_token_has_several(name: str, mode: str) -> None:
+    module = operator_stage(name, mode)
+    slots = any(isinstance(op, ForSlotsOp) for op in module.walk())
+    assert len(paired(module)) == slots
+    assert plan_of(module)["slots"] == 1 + slots
+
+
+def test_one_slot_a_token_is_not_paired() -> None:
+    spec = make_spec("finalize_routing_v2_grad", "scales", "bf16", "f32", topk=1)
+    module = stage(program_of(spec), spec, "plan-cpu")
+    assert paired(module) == []
+    assert plan_of(module)["slots"] == 1
+
+
+def test_two_slots_share_one_loop_and_the_token_s_row() -> None:
+    (pair,) = paired(operator_stage("finalize_routing_v2_grad", "scales"))
+    (loop,) = [op for op in pair.both.block.ops if isinstance(op, RowLoopOp)]
+    kinds = Counter(op.name for op in loop.body.block.ops)
+    assert (kinds["moe.row_dot"], kinds["moe.store_row"], kinds["moe.scale_rows"]) == (2, 2, 2)
+    assert kinds["moe.cast"] == 5, "the gradient row is widened once, x and the scaled row for each slot"
+    ahead = [op.attributes[PREFETCH] for op in pair.both.block.ops if PREFETCH in op.attributes]
+    assert [row.value.data for row in ahead if isinstance(row, IntegerAttr)] == [1, 2]

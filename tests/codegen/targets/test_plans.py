@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,16 @@ PLANS = {
     "shipped": PlanCpuPass(),
     "stream": PlanCpuPass(store="stream"),
     "cached": PlanCpuPass(store="cached"),
+    "stream_one_slot": PlanCpuPass(store="stream", slots=1),
     "no_prefetch": PlanCpuPass(prefetch=False),
     "plain_order": PlanCpuPass(pairs=False),
 }
 DTYPES = ("f32", "bf16", "f16")
-R, K, H, M = 7, 3, 104, 30
+R, K, M = 7, 3, 30
+HIDDEN = (128, 104, 48, 8)
+"""Rows that are whole cache lines and others, and one shorter than a block."""
+OFFSETS = (0, 16, 48)
+"""Bytes from a cache line to the output: what NumPy aligns to, and where streaming stores may go."""
 
 
 def text_of(spec: KernelSpec, plan: PlanCpuPass, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -42,17 +48,19 @@ def text_of(spec: KernelSpec, plan: PlanCpuPass, monkeypatch: pytest.MonkeyPatch
         return emit_module(program_of(spec), [spec], "c", python=True)
 
 
-def run(path: Path, data: str, threads: int) -> bytes:
+def run(path: Path, data: str, hidden: int, offset: int, threads: int) -> bytes:
     """The outputs of a kernel on given rows, with a dropped slot, a tail and unnamed rows."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(hidden)
     dtype = NUMPY[data]
-    grad, x = (rng.standard_normal((rows, H)).astype(dtype) for rows in (R, M))
+    grad, x = (rng.standard_normal((rows, hidden)).astype(dtype) for rows in (R, M))
     scales, index = rng.standard_normal((R, K)).astype(np.float32), slot_map(rng, R * K, M)
     index[4] = -1
-    out, weights = _native.empty_aligned((M, H), dtype), np.empty((R, K), np.float32)
+    size = M * hidden * dtype.itemsize
+    room = _native.empty_aligned((size + 64,), np.dtype(np.uint8))
+    out, weights = room[offset : offset + size].view(dtype).reshape(M, hidden), np.empty((R, K), np.float32)
     bits = [array if data == "f32" else array.view(np.uint16) for array in (grad, x, out)]
     load_module(path).run(bits[0], index, bits[1], scales, bits[2], weights, threads)
-    return out.tobytes() + weights.tobytes()
+    return bytes(out.tobytes() + weights.tobytes())
 
 
 def test_every_plan_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +73,7 @@ def test_every_plan_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.Monk
     texts = [source.read_text() for source in sources.values()]
     assert len(set(texts)) == len(texts) - 2, "f32 and f16 have no other order; every other plan is another text"
     built = dict(zip(sources, build_modules(list(sources.values()), tmp_path), strict=True))
-    for data in DTYPES:
-        results = {run(built[data, name], data, threads) for name in PLANS for threads in (1, 2)}
-        assert len(results) == 1, data
+    for data, hidden in itertools.product(DTYPES, HIDDEN):
+        runs = itertools.product(PLANS, OFFSETS, (1, 2))
+        results = {run(built[data, name], data, hidden, offset, threads) for name, offset, threads in runs}
+        assert len(results) == 1, (data, hidden)
