@@ -44,19 +44,26 @@ def pass_names(target: str) -> list[str]:
     return [step.name for step in PIPELINES[target](KernelSpec("any__any", "f32", "f32"))]
 
 
-def steps(spec: KernelSpec, target: str, chip: str = "") -> tuple[ModulePass, ...]:
-    """The passes of a target for one kernel; `chip` is what an Ascend kernel is planned for."""
+def steps(spec: KernelSpec, target: str, chip: str = "", plan: PlanCpuPass | None = None) -> tuple[ModulePass, ...]:
+    """The passes of a target for one kernel.
+
+    `chip` is what an Ascend kernel is planned for; `plan` stands in for the CPU target's own plan-cpu.
+    """
     passes = PIPELINES[target](spec)
+    if plan is not None:
+        passes = tuple(plan if isinstance(step, PlanCpuPass) else step for step in passes)
     return tuple(replace(step, chip=chip) if chip and isinstance(step, PlanAscendPass) else step for step in passes)
 
 
-def stages(module: ModuleOp, spec: KernelSpec, target: str, chip: str = "") -> Iterator[tuple[str, ModuleOp]]:
-    """Runs the pipeline on a copy of `module`; yields each pass's name and the program after it.
+def stages(
+    module: ModuleOp, spec: KernelSpec, target: str, chip: str = "", plan: PlanCpuPass | None = None
+) -> Iterator[tuple[str, ModuleOp]]:
+    """Runs the pipeline (see `steps`) on a copy of `module`; yields each pass's name and the program after it.
 
     The program is verified before the first pass and after each; a failure names the pass that just ran.
     """
     module = module.clone()
-    passes = steps(spec, target, chip)
+    passes = steps(spec, target, chip, plan)
     with _blamed(f"{spec.key}: before {passes[0].name}"):
         module.verify()
     for step in passes:
@@ -74,12 +81,19 @@ def _blamed(stage: str) -> Iterator[None]:
         raise LoweringError(f"{stage}: {error}") from error
 
 
-def lower(module: ModuleOp, spec: KernelSpec, target: str, after: str = "", chip: str = "") -> ModuleOp:
-    """The program after pass `after`, or after the whole pipeline of the target."""
+def lower(
+    module: ModuleOp,
+    spec: KernelSpec,
+    target: str,
+    after: str = "",
+    chip: str = "",
+    plan: PlanCpuPass | None = None,
+) -> ModuleOp:
+    """The program after pass `after`, or after the whole pipeline of the target (see `steps`)."""
     names = pass_names(target)
     if after and after not in names:
         raise LoweringError(f"pass: target {target} has the passes {', '.join(names)}; got {after!r}")
-    for name, stage in stages(module, spec, target, chip):
+    for name, stage in stages(module, spec, target, chip, plan):
         module = stage
         if name == after:
             break

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import moegrad
 from moegrad import _native
 from moegrad.codegen.errors import MoegradError, SpecError
-from moegrad.tools import bench, bench_view, peers, scaling
+from moegrad.tools import bench, bench_view, choices, peers, scaling
 from moegrad.tools.cli import app
 
 SMALL = (8, 2, 64)
@@ -185,3 +185,16 @@ def test_dropped_slots_have_no_row() -> None:
     assert (arguments["expanded_row_idx"] == -1).sum() == 8
     rows, weights = moegrad.finalize_routing_v2_grad(**arguments)
     assert (~rows.any(axis=-1)).sum() == (weights == 0).sum() == 8
+
+
+@pytest.mark.slow
+def test_choices_are_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kernel is built and runs; each has a share of the copy in every dtype it is for."""
+    monkeypatch.setattr(choices, "DTYPES", ("f32", "bf16"))
+    found = choices.measure(3, bench.Setting("scales", "f32", "f32", 8, 2, 64))
+    assert list(found.shares) == ["f32", "bf16"]
+    assert set(found.shares["bf16"]) - set(found.shares["f32"]) == {"no bf16 in pairs"}
+    assert all(share > 0 for shares in found.shares.values() for share in shares.values())
+    console = Console(width=120, record=True, file=io.StringIO())
+    choices.render(found, console)
+    assert "one slot at once" in console.export_text()

@@ -153,7 +153,7 @@ def _measure(setting: Setting, repeats: int, with_peers: bool, count: int) -> Re
     moved = sum(array.nbytes for array in (*rows, row_grad))
     contenders: dict[str, Run] = {
         "moegrad": lambda: moegrad.finalize_routing_v2_grad(**arguments, out=(row_grad, weight_grad)),
-        **_limits(arguments, moved, row_grad, count),
+        **limits(arguments, moved, row_grad, count),
     }
     if with_peers:
         contenders |= peers(arguments, row_grad, weight_grad, count)
@@ -168,7 +168,7 @@ def _measure(setting: Setting, repeats: int, with_peers: bool, count: int) -> Re
     )
 
 
-def _limits(arguments: dict[str, Any], moved: int, row_grad: Array, count: int) -> dict[str, Run]:
+def limits(arguments: dict[str, Any], moved: int, row_grad: Array, count: int) -> dict[str, Run]:
     """What the operator could at best take: see the top of this file."""
     read, written, half = moved - row_grad.nbytes, row_grad.nbytes, moved // 2
     source, target = (_native.empty_aligned((max(size, half),), np.dtype(np.uint8)) for size in (read, written))

@@ -90,8 +90,20 @@ def bench(
     scaling: Annotated[
         bool, typer.Option("--scaling", help="how time grows with T, K, H and dropped slots instead; peak memory")
     ] = False,
+    choices: Annotated[
+        bool, typer.Option("--choices", help="what each choice of plan-cpu and of the build brings instead")
+    ] = False,
 ) -> None:
     """Time kernels beside a streaming copy and other packages, all in one run."""
+    if choices:
+        from . import choices as choices_
+
+        out = Console(stderr=str(json) == "-")
+        with out.status("building and timing kernels, some minutes"):
+            measured = choices_.measure(repeats)
+        choices_.render(measured, out)
+        _write_json(json, json_module.dumps(asdict(measured), indent=1))
+        return
     if scaling:
         from .scaling import measure
         from .scaling import render as show_scaling

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ... import __version__
 from ...errors import SpecError
 from ...parsing import function
+from ...passes.plan_cpu import PlanCpuPass
 from ...pipeline import lower
 from ...rendering import digest, render, template_text
 from ...signature import signature, size_symbols
@@ -24,11 +25,14 @@ HEADERS: dict[str | int, str] = {256: "moegrad_kernel.h", 512: "moegrad_kernel_5
 """Bits of the widest vectors that a plan asks for -> the C header that allows them."""
 
 
-def emit_module(program: ModuleOp, specs: Sequence[KernelSpec], command: str, python: bool) -> str:
+def emit_module(
+    program: ModuleOp, specs: Sequence[KernelSpec], command: str, python: bool, plan: PlanCpuPass | None = None
+) -> str:
     """Text of the ``.pyx`` with one kernel for each spec; all specs share program and dtypes.
 
     `command` is what regenerates the file. With `python`, the one kernel of the module can be
-    called from Python on typed memoryviews; without it, through ``KERNELS`` alone.
+    called from Python on typed memoryviews; without it, through ``KERNELS`` alone. `plan` is another plan
+    than the one that ships.
     """
     specs = sorted(specs)
     if len({spec.module for spec in specs}) != 1:
@@ -37,7 +41,7 @@ def emit_module(program: ModuleOp, specs: Sequence[KernelSpec], command: str, py
         raise SpecError(f"module: a Python entry needs exactly one kernel, got {len(specs)}")
     kernels, used, entry, func = [], set[str](), None, None
     for spec in specs:
-        func = function(lower(program, spec, "cython"))
+        func = function(lower(program, spec, "cython", plan=plan))
         printer = KernelPrinter(func)
         kernels.append(printer.source(spec.key, spec.shape_key))
         used |= printer.used
