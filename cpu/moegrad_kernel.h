@@ -19,7 +19,7 @@ static inline int stream_pays(const void *to, int64_t rows, int64_t row_bytes, i
 /*
  * How many elements before a row its loop begins, such that blocks of 32 elements start at whole cache lines: only then do
  * they leave as such, and NumPy aligns its arrays to 16 bytes. 0 where rows are not streamed, or are aligned each in its
- * own way.
+ * own way. No sum changes: see lanes_sum.
  */
 static inline int64_t stream_lead(const void *to, int64_t row_bytes, int64_t element_bytes, int stream) {
     const int64_t head = -(int64_t)(uintptr_t)to & 63;

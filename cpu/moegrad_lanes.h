@@ -81,7 +81,8 @@ static inline float vec_sum(vec s) {
 #endif
 }
 
-/* The sum of the lanes: lane l += lane l + 16 for l < 16, then so for 8, 4, 2, 1; the result is lane 0. */
+/* The sum of the lanes: lane l += lane l + 16 for l < 16, then so for 8, 4, 2, 1; the result is lane 0. Each step adds lanes
+ * of one distance on a circle, so lanes that are turned, l to (l + n) % 32, have the same sum, bit for bit. */
 static inline float lanes_sum(lanes v) {
 #if VEC_WIDTH == 16
     return vec_sum(v.part[0] + v.part[1]);
@@ -185,31 +186,6 @@ LANES_REST(f32, float)
 LANES_REST(bf16, uint16_t)
 LANES_REST(f16, uint16_t)
 LANES_REST(bf16_pairs, uint16_t)
-
-/*
- * The lanes of a loop that began `lead` elements before its row, 0 <= lead < 32, as if it had begun with the row: lane l
- * is what was in lane (l + lead) % 32. In pairs the lead is even.
- */
-static inline lanes lanes_turn(lanes v, int64_t lead) {
-    float twice[2 * LANES];
-    if (lead == 0) return v;
-    lanes_store_f32(twice, v);
-    lanes_store_f32(twice + LANES, v);
-    return lanes_load_f32(twice + lead);
-}
-static inline lanes lanes_turn_pairs(lanes v, int64_t lead) {
-    float even[LANES], odd[LANES];
-    if (lead == 0) return v;
-    for (int half = 0; half < LANES; half += LANES / 2) {
-        LANES_EACH_PAIR(i,
-            vec_store_f32(even + half + VEC_WIDTH * i / 2, v.part[i]);
-            vec_store_f32(odd + half + VEC_WIDTH * i / 2, v.part[i + 1]);)
-    }
-    LANES_EACH_PAIR(i,
-        v.part[i] = vec_load_f32(even + lead / 2 + VEC_WIDTH * i / 2);
-        v.part[i + 1] = vec_load_f32(odd + lead / 2 + VEC_WIDTH * i / 2);)
-    return v;
-}
 
 #undef LANES_WHOLE
 #undef LANES_REST

@@ -75,14 +75,6 @@ void probe_scale_bf16_pairs_part(const uint16_t *in, uint16_t *out, float scale,
     lanes_put_bf16_pairs_part(out, scaled, first, count, stream);
 }
 
-/* The lanes of a loop that began `lead` elements early. */
-void probe_turn_bf16(const uint16_t *in, uint16_t *out, int64_t lead) {
-    lanes_store_bf16(out, lanes_turn(lanes_load_bf16(in), lead));
-}
-void probe_turn_pairs_bf16(const uint16_t *in, uint16_t *out, int64_t lead) {
-    lanes_store_bf16_pairs(out, lanes_turn_pairs(lanes_load_bf16_pairs(in), lead));
-}
-
 void probe_add(const float *a, const float *b, float *out, int64_t n) {
     EACH_BLOCK lanes_store_f32(out + j, lanes_add(lanes_load_f32(a + j), lanes_load_f32(b + j)));
 }

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.transforms.common_subexpression_elimination import cse
 
 from ..dialect.slot import ForSlotsOp, IfOp, PairSlotsOp
 from ..signature import TOPK, bound_sizes
@@ -50,7 +49,6 @@ def _pair(loop: ForSlotsOp) -> None:
         for mapper in mappers:
             for op in body:
                 _add_copy(op, block, mapper)
-        cse(block)
         blocks.append(block)
     for op in reversed(body):
         op.detach()

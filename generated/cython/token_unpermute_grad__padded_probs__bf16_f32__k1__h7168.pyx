@@ -21,7 +21,6 @@ cdef extern from "moegrad_kernel_512.h" nogil:
     void lanes_put_bf16_pairs_part(uint16_t* at, lanes value, int64_t first, int64_t count, bint stream)
     lanes lanes_splat(float value)
     float lanes_sum_pairs(lanes value)
-    lanes lanes_turn_pairs(lanes value, int64_t lead)
     lanes lanes_zero()
     void row_put_zero(void* to, int64_t nbytes, bint stream)
     void stream_fence()
@@ -92,7 +91,7 @@ cdef void token__k1__h7168(
                 dot_lanes = lanes_add(dot_lanes, lanes_mul(permuted_tokens2, grad))
                 lanes_put_bf16_pairs_part(permuted_tokens_grad_row + j, lanes_mul(grad, scale), first, count, stream_permuted_tokens_grad)
                 block += 32
-        dot = lanes_sum_pairs(lanes_turn_pairs(dot_lanes, lead_permuted_tokens_grad))
+        dot = lanes_sum_pairs(dot_lanes)
         probs_grad[t] = dot
     else:
         row_put_zero(permuted_tokens_grad + t * H, H * 2, stream_permuted_tokens_grad)

@@ -21,7 +21,6 @@ cdef extern from "moegrad_kernel_512.h" nogil:
     void lanes_put_bf16_pairs_part(uint16_t* at, lanes value, int64_t first, int64_t count, bint stream)
     lanes lanes_splat(float value)
     float lanes_sum_pairs(lanes value)
-    lanes lanes_turn_pairs(lanes value, int64_t lead)
     lanes lanes_zero()
     void stream_fence()
     int64_t stream_lead(const void* to, int64_t row_bytes, int64_t element_bytes, bint stream)
@@ -136,8 +135,8 @@ cdef void token__k8__h7168(
                         lanes_put_bf16_pairs_part(grad_expanded_x_row2 + j, lanes_mul(grad, scale2), first, count, stream_grad_expanded_x)
                         block += 32
                 grad_y_next = grad_y_row
-                dot = lanes_sum_pairs(lanes_turn_pairs(dot_lanes, lead_grad_expanded_x))
-                dot2 = lanes_sum_pairs(lanes_turn_pairs(dot_lanes2, lead_grad_expanded_x))
+                dot = lanes_sum_pairs(dot_lanes)
+                dot2 = lanes_sum_pairs(dot_lanes2)
                 grad_scales[slot2] = dot
                 grad_scales[slot3] = dot2
                 waiting = -1
@@ -173,7 +172,7 @@ cdef void token__k8__h7168(
                 lanes_put_bf16_pairs_part(grad_expanded_x_row + j, lanes_mul(grad, scale), first, count, stream_grad_expanded_x)
                 block += 32
         grad_y_next = grad_y_row
-        dot = lanes_sum_pairs(lanes_turn_pairs(dot_lanes, lead_grad_expanded_x))
+        dot = lanes_sum_pairs(dot_lanes)
         grad_scales[slot] = dot
     if stream_grad_expanded_x:
         stream_fence()

@@ -19,8 +19,6 @@ _PLAIN = {
     "lanes_mul": "lanes lanes_mul(lanes lhs, lanes rhs)",
     "lanes_sum": "float lanes_sum(lanes value)",
     "lanes_sum_pairs": "float lanes_sum_pairs(lanes value)",
-    "lanes_turn": "lanes lanes_turn(lanes value, int64_t lead)",
-    "lanes_turn_pairs": "lanes lanes_turn_pairs(lanes value, int64_t lead)",
     "row_put": "void row_put(void* to, const void* row, int64_t nbytes, bint stream)",
     "row_put_ahead": "void row_put_ahead(void* to, void* also, const void* row, int64_t nbytes, const void* ahead,\n"
     "                       bint stream)",

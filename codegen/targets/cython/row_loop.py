@@ -31,7 +31,8 @@ class RowLoopPrinter:
         self.hidden = kernel.bound.get("H", 0)
         stored = {op.buffer for op in self.ops if isinstance(op, StoreRowOp) and op not in self.copies}
         self.lead = kernel.lead(stored.pop()) if len(stored) == 1 else "0"
-        """How many elements before its rows the loop begins, such that stores fill whole cache lines."""
+        """How many elements before its rows the loop begins, such that stores fill whole cache lines. That turns
+        the lanes of a sum, which does not change it."""
         self.splats: dict[SSAValue, str] = {}
         self.sums: dict[Operation, str] = {}
 
@@ -43,11 +44,7 @@ class RowLoopPrinter:
                 self._loop()
             self._asked_for()
         for total, dot in zip(self.loop.sums, self.dots, strict=True):
-            self.kernel.assign(total, "float", self._call(f"lanes_sum{self.order}", self._turned(self.sums[dot])))
-
-    def _turned(self, lanes: str) -> str:
-        """The lanes of a sum, of which the first is that of the row's first element."""
-        return lanes if self.lead == "0" else self._call(f"lanes_turn{self.order}", lanes, self.lead)
+            self.kernel.assign(total, "float", self._call(f"lanes_sum{self.order}", self.sums[dot]))
 
     def _is_copy(self, store: StoreRowOp) -> bool:
         """Whether the stored row is a loaded one, or zero: no arithmetic, so bits are copied."""

@@ -77,6 +77,12 @@ def test_parts_of_a_block_are_printed_where_a_row_or_its_alignment_may_leave_one
     assert "_part(" in known, "outputs of other libraries are aligned to 16 bytes"
 
 
+def test_a_slot_waits_for_one_other() -> None:
+    """It must not stay: later slots would run it again, with the same results."""
+    lines = [line.strip() for line in text_of("finalize_routing_v2_grad", "scales").splitlines()]
+    assert [line for line in lines if line.startswith("waiting =")] == ["waiting = -1", "waiting = k", "waiting = -1"]
+
+
 @pytest.mark.parametrize("data", ["f32", "bf16", "f16"])
 @pytest.mark.parametrize("mode", ["scales", "scales_bias"])
 def test_rows_are_loaded_before_any_is_stored(mode: str, data: str) -> None:
