@@ -7,7 +7,6 @@ these functions answer single questions about arrays quickly.
 
 cimport numpy as cnp
 from cpython.object cimport PyTypeObject
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
@@ -37,14 +36,15 @@ cdef extern from *:
     int moegrad_cpu_avx2() nogil
     int moegrad_cpu_avx512() nogil
 
+cdef extern from *:
+    bint multiply_overflows "__builtin_mul_overflow"(int64_t a, int64_t b, int64_t *product) nogil
+    bint add_overflows "__builtin_add_overflow"(int64_t a, int64_t b, int64_t *total) nogil
+
 cdef extern from "numpy/arrayobject.h":
     object PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, cnp.npy_intp *dims,
                                 cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
 
-ctypedef int (*kernel_t)(void **tensors, const int64_t *sizes, int num_threads) noexcept nogil
-
 cdef enum:
-    MAX_ARGUMENTS = 16
     MAX_DIMS = 32
     ALIGNMENT = 64        # a cache line, and the widest vector store
     STACK_WORDS = 128     # bitmaps of up to 8192 rows need no allocation
@@ -133,50 +133,7 @@ def unfit_for_output(cnp.ndarray array not None):
     return None if flags & cnp.NPY_ARRAY_ALIGNED else "an aligned array"
 
 
-# ---- memory and kernels ----
-
-def launch(object capsule, tuple tensors not None, tuple sizes not None, int num_threads):
-    """Run a kernel with the GIL released.
-
-    `capsule` is a value of a kernel module's KERNELS; `tensors` are dense arrays in the order of its TENSORS
-    and `sizes` integers in the order of its SIZES. MemoryError when the kernel could not get scratch memory:
-    nothing has been written then. The caller vouches for dtypes, shapes and density.
-    """
-    cdef void *pointers[MAX_ARGUMENTS]
-    cdef int64_t extents[MAX_ARGUMENTS]
-    cdef Py_ssize_t i, count = len(tensors), symbols = len(sizes)
-    cdef int status
-    cdef kernel_t kernel = <kernel_t>PyCapsule_GetPointer(capsule, "moegrad.kernel")
-    if count > MAX_ARGUMENTS or symbols > MAX_ARGUMENTS:
-        raise ValueError(f"launch: at most {MAX_ARGUMENTS} tensors and sizes, got {count} and {symbols}")
-    for i in range(count):
-        pointers[i] = cnp.PyArray_DATA(<cnp.ndarray?>tensors[i])
-    for i in range(symbols):
-        extents[i] = sizes[i]
-    with nogil:
-        status = kernel(pointers, extents, num_threads)
-    if status != 0:
-        raise MemoryError("a kernel could not allocate its scratch memory; no output was written")
-
-
-def nbytes(tuple arrays not None):
-    """Bytes of all arrays together; None counts as zero."""
-    cdef int64_t total = 0
-    for array in arrays:
-        if array is not None:
-            total += cnp.PyArray_NBYTES(<cnp.ndarray?>array)
-    return total
-
-
-def dense(tuple arrays not None):
-    """`arrays` itself when all are C-contiguous and aligned; else a tuple with copies where they are not."""
-    cdef bint ready = True
-    for array in arrays:
-        ready = ready and is_dense(<cnp.ndarray?>array)
-    if ready:
-        return arrays
-    return tuple([a if is_dense(a) else cnp.PyArray_NewCopy(a, cnp.NPY_CORDER) for a in arrays])
-
+# ---- memory and indices ----
 
 cdef inline bint is_dense(cnp.ndarray array):
     return (cnp.PyArray_FLAGS(array) & DENSE) == DENSE
@@ -186,16 +143,15 @@ def empty_aligned(tuple shape not None, cnp.dtype dtype not None):
     """An uninitialised C-contiguous array whose data start on a cache line, for streaming stores."""
     cdef cnp.npy_intp dims[MAX_DIMS]
     cdef Py_ssize_t axis, rank = len(shape)
-    cdef object size = dtype.itemsize
-    cdef cnp.npy_intp total
+    cdef int64_t total = dtype.itemsize
+    cdef bint fits = True
     if rank > MAX_DIMS:
         raise ValueError(f"at most {MAX_DIMS} dimensions, got {rank}")
     for axis in range(rank):
         dims[axis] = shape[axis]
-        size = size * shape[axis]
-    if size > <object>(<int64_t>0x7fffffffffffff00):
+        fits = fits and not multiply_overflows(total, dims[axis], &total)
+    if not fits or add_overflows(total, ALIGNMENT, &total):
         raise MemoryError(f"an array of shape {shape} and dtype {dtype} does not fit in the address space")
-    total = size + ALIGNMENT
     cdef cnp.ndarray block = cnp.PyArray_EMPTY(1, &total, cnp.NPY_UINT8, 0)
     cdef char *start = <char *>cnp.PyArray_DATA(block)
     start += (ALIGNMENT - <uintptr_t>start % ALIGNMENT) % ALIGNMENT
@@ -206,7 +162,7 @@ def empty_aligned(tuple shape not None, cnp.dtype dtype not None):
     return array
 
 
-cdef void bounds(cnp.ndarray array, uintptr_t *low, uintptr_t *high) noexcept:
+cdef inline void bounds(cnp.ndarray array, uintptr_t *low, uintptr_t *high) noexcept:
     """The half-open range of bytes that `array` spans; [0, 0) without elements."""
     cdef int axis
     cdef cnp.npy_intp span
@@ -285,6 +241,7 @@ cdef void scan(const int32_t *indices, Py_ssize_t count, int64_t low, int64_t hi
         seen[value >> 6] |= bit
 
 
+include "_call.pxi"
 include "_dlpack.pxi"
 
 
@@ -297,60 +254,4 @@ def last_level_cache_bytes():
     return machine_cache_bytes()
 
 
-# ---- what the machine's memory can do: limits for benchmarks, not a part of any operator ----
-
-cdef extern from "moegrad_limits.h" nogil:
-    void limit_traffic(char *to, int64_t written, const char *source, int64_t read, int num_threads)
-    void limit_pages(char *to, const char *source, int64_t nbytes, int num_threads)
-    void limit_rows(char *to, const char *source, int64_t row_bytes, const int32_t *index, int64_t count,
-                    int num_threads)
-
-
-def stream_copy(cnp.ndarray target not None, cnp.ndarray source not None, int num_threads, bint pages=False):
-    """Copies `source` to `target` past the caches, in order; or with `pages` a line of each of four pages in turn."""
-    if cnp.PyArray_NBYTES(source) != cnp.PyArray_NBYTES(target):
-        raise ValueError(f"stream_copy: expected two arrays of one size, got {source.nbytes} and {target.nbytes} bytes")
-    if not is_dense(source) or not is_dense(target):
-        raise ValueError("stream_copy: expected contiguous arrays")
-    if not pages:
-        stream_traffic(target, source, num_threads)
-        return
-    cdef char *to = <char *>cnp.PyArray_DATA(target)
-    cdef const char *origin = <const char *>cnp.PyArray_DATA(source)
-    with nogil:
-        limit_pages(to, origin, cnp.PyArray_NBYTES(source), num_threads)
-
-
-def stream_traffic(cnp.ndarray target not None, cnp.ndarray source not None, int num_threads):
-    """Reads all of `source` and writes all of `target`, past the caches and both in order.
-
-    Where `target` is larger each piece of `source` is written several times over; where it is smaller, some of
-    `source` is read only.
-    """
-    cdef int64_t written = cnp.PyArray_NBYTES(target), read = cnp.PyArray_NBYTES(source)
-    if not is_dense(source) or not is_dense(target):
-        raise ValueError("stream_traffic: expected contiguous arrays")
-    cdef char *to = <char *>cnp.PyArray_DATA(target)
-    cdef const char *origin = <const char *>cnp.PyArray_DATA(source)
-    with nogil:
-        limit_traffic(to, written, origin, read, num_threads)
-
-
-def stream_rows(cnp.ndarray target not None, cnp.ndarray source not None, cnp.ndarray index not None, int num_threads):
-    """Copies row index[i] of `source` to row index[i] of `target` for i in order, past the caches.
-
-    Both are (M, H) of one dtype, and `index` is (N,) int32 with values in [0, M).
-    """
-    if not is_dense(source) or not is_dense(target) or not is_dense(index):
-        raise ValueError("stream_rows: expected contiguous arrays")
-    if (<object>source).shape != (<object>target).shape or cnp.PyArray_TYPE(index) != cnp.NPY_INT32:
-        raise ValueError("stream_rows: expected two arrays of one shape and int32 indices")
-    if find_bad_index(index, 0, cnp.PyArray_DIM(source, 0), False) is not None:
-        raise ValueError("stream_rows: an index is out of range")
-    cdef int64_t row_bytes = cnp.PyArray_NBYTES(source) // max(<int64_t>1, cnp.PyArray_DIM(source, 0))
-    cdef int64_t count = cnp.PyArray_SIZE(index)
-    cdef char *to = <char *>cnp.PyArray_DATA(target)
-    cdef const char *origin = <const char *>cnp.PyArray_DATA(source)
-    cdef const int32_t *rows = <const int32_t *>cnp.PyArray_DATA(index)
-    with nogil:
-        limit_rows(to, origin, row_bytes, rows, count, num_threads)
+include "_limits.pxi"

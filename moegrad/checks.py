@@ -73,18 +73,18 @@ def integer(op: Operator, name: str, value: Any) -> int:
     return operators.index(value)
 
 
-def integers(op: Operator, values: tuple[Any, Any, Any, Any]) -> tuple[int, int, int, int]:
-    """The four integers of finalize_routing_v2_grad."""
-    named = zip(op.attributes, values, strict=True)
-    mode, active, experts, rows = (integer(op, name, value) for (name, _), value in named)
-    return mode, active, experts, rows
-
-
 def flag(op: Operator, name: str, value: Any) -> bool:
     """`value` as a bool; integers and strings are refused."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{op.name}: {name}: expected True or False, got {value!r} ({type(value).__name__})")
     return bool(value)
+
+
+def attributes(op: Operator, values: Attributes) -> Attributes:
+    """The attributes as Python's own ints and bools; TypeError for other types. Rules look at sequences of ints."""
+    check = {"int": integer, "bool": flag}
+    named = zip(op.attributes, values, strict=True)
+    return tuple([check[kind](op, name, value) if kind in check else value for (name, kind), value in named])
 
 
 def read(op: Operator, given: Given) -> Arrays:
@@ -286,32 +286,33 @@ def _spell_shape(symbols: tuple[str, ...], sizes: Sizes) -> str:
 # ---- fourth: values of indices ----
 
 
-def indices(op: Operator, column: int, arrays: Arrays, sizes: Sizes) -> None:
-    """ValueError unless the index arguments that are there have the values that their rows of the table allow.
+def values(op: Operator, column: int, arrays: Arrays, sizes: Sizes) -> tuple[tuple[int, int, int, bool], ...]:
+    """Which values the index arguments that are there may have: rows (position, low, high, distinct).
 
     Those are in [low, high) and, where they have to be distinct, not twice; negative ones in range (-1) may repeat.
     """
-    for position, low, symbol, distinct in op.values[column]:
-        array = arrays[position]
-        if array is not None and symbol in sizes:
-            bad = _native.find_bad_index(array, low, sizes[symbol], distinct)
-            if bad is not None:
-                _refuse_value(op.name, op.inputs[position].name, array, bad, (low, sizes[symbol], distinct))
+    return tuple(
+        [
+            (position, low, sizes[symbol], distinct)
+            for position, low, symbol, distinct in op.values[column]
+            if arrays[position] is not None and symbol in sizes
+        ]
+    )
 
 
-def _refuse_value(
-    operator: str, name: str, array: Array, bad: tuple[int, int], wanted: tuple[int, int, bool]
-) -> NoReturn:
+def refuse_values(op: Operator, arrays: Arrays, wanted: tuple[int, int, int, bool], bad: tuple[int, int]) -> NoReturn:
+    """ValueError for an index array that `wanted` is a row of `values` for, and `bad` what `find_bad_index` found."""
+    position, low, high, distinct = wanted
     outside, repeated = bad
-    low, high, distinct = wanted
-    values = array.reshape(-1)
+    name, array = op.inputs[position].name, arrays[position]
+    found = array.reshape(-1)
     expected = f"{'distinct ' if distinct else ''}values in [{low}, {high - 1}]"
     if outside >= 0:
-        got = f"{values[outside]} at {_place(array, outside)}"
+        got = f"{found[outside]} at {_place(array, outside)}"
     else:
-        first = int(np.flatnonzero(values == values[repeated])[0])
-        got = f"{values[repeated]} at {_place(array, first)} and again at {_place(array, repeated)}"
-    raise ValueError(f"{operator}: {name}: expected {expected}, got {got}")
+        first = int(np.flatnonzero(found == found[repeated])[0])
+        got = f"{found[repeated]} at {_place(array, first)} and again at {_place(array, repeated)}"
+    raise ValueError(f"{op.name}: {name}: expected {expected}, got {got}")
 
 
 def _place(array: Array, flat: int) -> str:

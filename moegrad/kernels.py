@@ -11,11 +11,10 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,19 +31,19 @@ KEY = re.compile(r"k(\d+|any)__h(\d+|any)")
 class Kernels(NamedTuple):
     """The kernels of one mode and its dtypes.
 
-    `tensors` picks a kernel's arguments, in its order, from (*inputs, *outputs) of the operator; `sizes`
-    picks its sizes from the mapping of symbols. Kernels are capsules for `_native.launch`.
+    `tensors` are positions of a kernel's arguments, in its order, among (*inputs, *outputs) of the operator;
+    `sizes` are the symbols of its sizes. Kernels are capsules for `_native.launch`.
     """
 
     specialised: dict[tuple[int, int], object]
     generic: object
-    tensors: Callable[[Sequence[Any]], tuple[Any, ...]]
-    sizes: Callable[[dict[str, int]], tuple[int, ...]]
+    tensors: tuple[int, ...]
+    sizes: tuple[str, ...]
 
 
 _loaded: dict[tuple[str, str, str, str, str], Kernels] = {}
-_only = ""
-"""The variant that `forced` asks for."""
+only = ""
+"""The variant that `forced` asks for; read it where it is used."""
 
 
 def find(op: Operator, mode: str, data: str, weight: str) -> Kernels:
@@ -53,7 +52,7 @@ def find(op: Operator, mode: str, data: str, weight: str) -> Kernels:
     ImportError when this build has none, RuntimeError or ValueError for a MOEGRAD_ISA that cannot be
     honoured.
     """
-    key = (op.name, mode, data, weight, _only)
+    key = (op.name, mode, data, weight, only)
     found = _loaded.get(key)
     if found is None:
         found = _loaded[key] = _load(op, op.kernels[mode] + "__" + "_".join(filter(None, (data, weight))))
@@ -73,8 +72,8 @@ def _load(op: Operator, name: str) -> Kernels:
             generic = capsule
     if generic is None:
         raise ImportError(f"{module.__name__}: expected a generic kernel, got {', '.join(module.KERNELS)}")
-    tensors = _tuple_getter([positions[tensor] for tensor in module.TENSORS])
-    return Kernels(specialised, generic, tensors, _tuple_getter(module.SIZES))
+    tensors = tuple([positions[tensor] for tensor in module.TENSORS])
+    return Kernels(specialised, generic, tensors, tuple(module.SIZES))
 
 
 def parse_key(key: str) -> tuple[int | None, int | None]:
@@ -86,16 +85,9 @@ def parse_key(key: str) -> tuple[int | None, int | None]:
     return topk, hidden
 
 
-def _tuple_getter(items: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """`itemgetter` that returns a tuple for one item, too."""
-    if len(items) > 1:
-        return itemgetter(*items)
-    return lambda values: tuple([values[item] for item in items])
-
-
 def load_module(name: str) -> Any:
     """Import module `name` of the widest usable variant that has it."""
-    for variant in (_only,) if _only else usable():
+    for variant in (only,) if only else usable():
         if name in compiled(variant):
             return importlib.import_module(f"{PACKAGE}.{variant}.{name}")
     raise ImportError(
@@ -107,12 +99,12 @@ def load_module(name: str) -> Any:
 @contextmanager
 def forced(variant: str) -> Iterator[None]:
     """Runs the kernels of one variant only: for verification, which compares variants in one process."""
-    global _only
-    before, _only = _only, variant
+    global only
+    before, only = only, variant
     try:
         yield
     finally:
-        _only = before
+        only = before
 
 
 @cache

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, checks, kernels, threads
-from .arrays import Array, like
-from .checks import Arrays, Sizes
-from .contract import FINALIZE_ROUTING_V2_GRAD, FLOATS, TOKEN_UNPERMUTE_GRAD, Operator
+from . import _native, calls, checks, threads
+from .arrays import like
+from .checks import Attributes, Given
+from .contract import FINALIZE_ROUTING_V2_GRAD, TOKEN_UNPERMUTE_GRAD, Operator
 
 
 def token_unpermute_grad(
@@ -46,21 +46,8 @@ def token_unpermute_grad(
     probs.
     Raises ValueError or TypeError before anything is written; see docs/operators.md for what is refused.
     """
-    op = TOKEN_UNPERMUTE_GRAD
     given = (permuted_tokens, unpermuted_tokens_grad, sorted_indices, probs)
-    checks.require(op, given)
-    pair = None if out is None else checks.output_pair(op, out, given)
-    if padded_mode is not True and padded_mode is not False:
-        padded_mode = checks.flag(op, "padded_mode", padded_mode)
-    if check_indices is not True and check_indices is not False:
-        check_indices = checks.flag(op, "check_indices", check_indices)
-    arrays = checks.read(op, given)
-    outputs = None if pair is None else checks.read_outputs(op, pair, arrays)
-
-    sizes = checks.settle(op, int(padded_mode), (padded_mode, restore_shape), arrays)
-    results = _results(op, int(padded_mode), sizes, arrays, outputs, check_indices)
-    _run(op, int(padded_mode), arrays, results, sizes)
-    return _hand_back(given[op.gradient], results, pair)
+    return _gradients(TOKEN_UNPERMUTE_GRAD, given, (padded_mode, restore_shape), out, check_indices)
 
 
 def finalize_routing_v2_grad(
@@ -104,63 +91,31 @@ def finalize_routing_v2_grad(
     scales.
     Raises ValueError or TypeError before anything is written; see docs/operators.md for what is refused.
     """
-    op = FINALIZE_ROUTING_V2_GRAD
     given = (grad_y, expanded_row_idx, expanded_x, scales, expert_idx, bias)
-    checks.require(op, given)
-    pair = None if out is None else checks.output_pair(op, out, given)
-    numbers = (drop_pad_mode, active_num, expert_num, expert_capacity)
-    for number in numbers:
-        if type(number) is not int:
-            drop_pad_mode, active_num, expert_num, expert_capacity = checks.integers(op, numbers)
-            break
-    if check_indices is not True and check_indices is not False:
-        check_indices = checks.flag(op, "check_indices", check_indices)
-    arrays = checks.read(op, given)
-    outputs = None if pair is None else checks.read_outputs(op, pair, arrays)
-
-    column = 1 if drop_pad_mode else 0
-    sizes = checks.settle(op, column, (drop_pad_mode, active_num, expert_num, expert_capacity), arrays)
-    results = _results(op, column, sizes, arrays, outputs, check_indices)
-    _run(op, column, arrays, results, sizes)
-    return _hand_back(given[op.gradient], results, pair)
+    attributes = (drop_pad_mode, active_num, expert_num, expert_capacity)
+    return _gradients(FINALIZE_ROUTING_V2_GRAD, given, attributes, out, check_indices)
 
 
-def _results(
-    op: Operator, column: int, sizes: Sizes, arrays: Arrays, outputs: Arrays | None, check_indices: bool
-) -> tuple[Array, Array | None]:
-    """Check values, and say where the kernel writes: the caller's outputs, found fit for that, or new arrays."""
-    shapes = checks.output_shapes(op, column, sizes, arrays)
-    if outputs is not None:
-        checks.output_fits(op, outputs, shapes)
-    if check_indices:
-        checks.indices(op, column, arrays, sizes)
-    gradient, weights = arrays[op.gradient], arrays[op.weights]
-    if outputs is not None:
+def _gradients(op: Operator, given: Given, attributes: Attributes, out: Any, check_indices: bool) -> tuple[Any, Any]:
+    """Check everything, run the kernel, hand back what it wrote."""
+    call, arrays, outputs = calls.prepare(op, given, attributes, out, check_indices)
+    bad = _native.find_bad_values(arrays, call.values)
+    if bad is not None:
+        checks.refuse_values(op, arrays, call.values[bad[0]], bad[1])
+    if outputs is None:
+        outputs = tuple([_native.empty_aligned(shape, dtype) for shape, dtype in call.results])
+        outputs = outputs if len(outputs) == 2 else (*outputs, None)
+    elif not _native.fit_for_output(outputs, arrays):
         checks.output_memory(op, outputs, arrays)
-        return outputs
-    rows = _native.empty_aligned(shapes[0], gradient.dtype)
-    return rows, None if weights is None else _native.empty_aligned(shapes[1], weights.dtype)
 
-
-def _run(op: Operator, column: int, arrays: Arrays, results: tuple[Array, Array | None], sizes: Sizes) -> None:
-    """Launch the kernel of the call's mode, for the dtypes of checked `arrays` and for K and H of `sizes`."""
-    rows, weight_grad = results
-    if sizes.get("N") == 0:  # no slots at all: no row is named, there are no weights, and K may be anything
-        rows[...] = 0
-        return
-    weight = "" if weight_grad is None else FLOATS[weight_grad.dtype]
-    mode = op.modes[column, weight_grad is not None, arrays[op.also] is not None]
-    kernel = kernels.find(op, mode, FLOATS[rows.dtype], weight)
-    tensors = _native.dense(kernel.tensors((*arrays, *results)))
-    capsule = kernel.specialised.get((sizes["K"], sizes["H"]), kernel.generic)
-    _native.launch(capsule, tensors, kernel.sizes(sizes), threads.for_bytes(_native.nbytes(tensors)))
-
-
-def _hand_back(gradient: Any, results: tuple[Array, Array | None], pair: tuple[Any, Any] | None) -> tuple[Any, Any]:
-    """The caller's own `out`, or the results as the kind of array that the gradient is."""
-    if pair is not None:
-        return pair
+    if call.kernel is None:
+        outputs[0][...] = 0
+    else:
+        count = threads.for_bytes(call.nbytes)
+        _native.launch(call.kernel, (*arrays, *outputs), call.tensors, call.sizes, count)
+    if out is not None:
+        return out[0], out[1]
+    gradient = given[op.gradient]
     if type(gradient) is np.ndarray:
-        return results
-    rows, weight_grad = results
-    return like(gradient, rows), None if weight_grad is None else like(gradient, weight_grad)
+        return outputs
+    return like(gradient, outputs[0]), None if outputs[1] is None else like(gradient, outputs[1])

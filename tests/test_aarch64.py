@@ -53,9 +53,12 @@ def recorded(case: Case, monkeypatch: pytest.MonkeyPatch) -> Call:
     calls: list[Call] = []
     launch = _native.launch
 
-    def record(capsule: object, tensors: tuple[Array, ...], sizes: tuple[int, ...], threads: int) -> None:
+    def record(
+        capsule: object, arrays: tuple[Array, ...], order: tuple[int, ...], sizes: tuple[int, ...], threads: int
+    ) -> None:
+        tensors = [arrays[position] for position in order]
         before = tuple([tensor.copy() for tensor in tensors])
-        launch(capsule, tensors, sizes, threads)
+        launch(capsule, arrays, order, sizes, threads)
         calls.append(Call(sizes, before, tuple([tensor.copy() for tensor in tensors])))
 
     with monkeypatch.context() as patch:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import moegrad
 from moegrad import _native
 from moegrad.codegen.errors import MoegradError, SpecError
-from moegrad.tools import bench, bench_view, choices, peers, scaling
+from moegrad.tools import bench, bench_view, choices, peers, scaling, small_calls
 from moegrad.tools.cli import app
 
 SMALL = (8, 2, 64)
@@ -151,6 +151,7 @@ def test_the_command_writes_json(tmp_path: Path) -> None:
         (["-m", "nope"], "--mode: expected one of plain, scales, scales_bias; got 'nope'"),
         (["--shape", "8,x"], "--shape: expected K,H as two positive numbers or a model's name, got '8,x'"),
         (["--shape", "nope"], "model: expected one of llama-4-scout"),
+        (["--scaling", "--calls"], "bench: expected one of --choices, --scaling, --calls, got --scaling and --calls"),
         (["-d", "f64"], "dtype: expected one of f16, bf16, f32, got 'f64'"),
     ],
 )
@@ -185,6 +186,19 @@ def test_dropped_slots_have_no_row() -> None:
     assert (arguments["expanded_row_idx"] == -1).sum() == 8
     rows, weights = moegrad.finalize_routing_v2_grad(**arguments)
     assert (~rows.any(axis=-1)).sum() == (weights == 0).sum() == 8
+
+
+def test_the_steps_of_a_small_call_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_calls, "MANY", 3)
+    small = bench.Setting("scales", "bf16", "bf16", 1, 2, 8)
+    found = small_calls.measure(3, small, small)
+    assert sum(found.steps.values()) == pytest.approx(found.whole[small_calls.OUT])
+    assert found.above_kernel(small_calls.OUT) == found.whole[small_calls.OUT] - found.steps[small_calls.KERNEL]
+    assert 0 < found.check_share < 1
+    console = Console(width=120, record=True, file=io.StringIO())
+    small_calls.render(found, console)
+    text = console.export_text()
+    assert all(name in text for name in (*found.steps, *found.whole, "new outputs: above the kernel"))
 
 
 @pytest.mark.slow

@@ -157,8 +157,7 @@ def _measure(setting: Setting, repeats: int, with_peers: bool, count: int) -> Re
     }
     if with_peers:
         contenders |= peers(arguments, row_grad, weight_grad, count)
-    times = rounds(contenders, repeats)
-    times["copy"] = min(times["copy"], times.pop("copy of pages"), key=statistics.median)
+    times = with_faster_copy(rounds(contenders, repeats))
     quartiles = statistics.quantiles(times["copy"], n=4)
     return Result(
         setting,
@@ -199,6 +198,13 @@ def rounds(contenders: dict[str, Run], repeats: int) -> dict[str, list[float]]:
             contender()
             times[name].append(time.perf_counter() - start)
     return times
+
+
+def with_faster_copy(times: dict[str, list[float]]) -> dict[str, list[float]]:
+    """The same times with one copy, the faster of the two that `limits` makes."""
+    in_order, of_pages = times["copy"], times["copy of pages"]
+    others = {name: spent for name, spent in times.items() if name != "copy of pages"}
+    return others | {"copy": min(in_order, of_pages, key=statistics.median)}
 
 
 def call_arguments(setting: Setting) -> dict[str, Any]:

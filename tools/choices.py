@@ -22,7 +22,7 @@ from ..codegen.operators import make_spec
 from ..codegen.passes.plan_cpu import PlanCpuPass
 from ..codegen.targets.cython.build import build_modules, load_module
 from ..codegen.targets.cython.emit import emit_module
-from .bench import Setting, call_arguments, limits, rounds
+from .bench import Setting, call_arguments, limits, rounds, with_faster_copy
 from .oracle import Array
 
 DTYPES = ("f32", "bf16", "f16")
@@ -101,9 +101,9 @@ def _shares(
     for choice, kernel in zip(wanted, kernels, strict=True):
         out = room[choice.offset : choice.offset + row_grad.nbytes].view(row_grad.dtype).reshape(row_grad.shape)
         contenders[choice.name] = _call(kernel, [*inputs, _bits(out), _bits(weight_grad)], count)
-    times = {name: statistics.median(spent) for name, spent in rounds(contenders, repeats).items()}
-    copy = min(times["copy"], times["copy of pages"])
-    return {choice.name: copy / times[choice.name] for choice in wanted}
+    times = with_faster_copy(rounds(contenders, repeats))
+    medians = {name: statistics.median(spent) for name, spent in times.items()}
+    return {choice.name: medians["copy"] / medians[choice.name] for choice in wanted}
 
 
 def _call(kernel: ModuleType, arrays: Sequence[Array], count: int) -> Callable[[], object]:

@@ -93,30 +93,18 @@ def bench(
     choices: Annotated[
         bool, typer.Option("--choices", help="what each choice of plan-cpu and of the build brings instead")
     ] = False,
+    calls: Annotated[bool, typer.Option("--calls", help="what a small call costs beside its kernel instead")] = False,
 ) -> None:
     """Time kernels beside a streaming copy and other packages, all in one run."""
-    if choices:
-        from . import choices as choices_
-
-        out = Console(stderr=str(json) == "-")
-        with out.status("building and timing kernels, some minutes"):
-            measured = choices_.measure(repeats)
-        choices_.render(measured, out)
-        _write_json(json, json_module.dumps(asdict(measured), indent=1))
-        return
-    if scaling:
-        from .scaling import measure
-        from .scaling import render as show_scaling
-
-        found = measure(repeats)
-        show_scaling(found, Console(stderr=str(json) == "-"))
-        _write_json(json, json_module.dumps(asdict(found), indent=1))
+    console = Console(stderr=str(json) == "-")
+    instead = [name for name, wanted in (("choices", choices), ("scaling", scaling), ("calls", calls)) if wanted]
+    if instead:
+        _bench_instead(instead, repeats, console, json)
         return
     from . import bench as benchmark
     from .bench_view import plot as draw
     from .bench_view import render as show
 
-    console = Console(stderr=str(json) == "-")
     shapes = [(tokens, *_shape(text)) for text in shape or ["8,4096", "8,7168", "2,4096"]]
     modes, dtypes = mode or list(benchmark.MODES), dtype or ["f32", "bf16", "f16"]
     _known("--mode", modes, benchmark.MODES)
@@ -131,6 +119,19 @@ def bench(
     if plot is not None:
         draw(report, plot)
         console.print(f"wrote {plot}", soft_wrap=True)
+
+
+def _bench_instead(names: list[str], repeats: int, console: Console, json: Path | None) -> None:
+    """The one measurement that was asked for instead of the benchmark."""
+    from . import choices, scaling, small_calls
+
+    if len(names) > 1:
+        raise SpecError(f"bench: expected one of --choices, --scaling, --calls, got --{' and --'.join(names)}")
+    measurements = {"choices": choices, "scaling": scaling, "calls": small_calls}
+    with console.status("measuring, up to some minutes"):
+        found = measurements[names[0]].measure(repeats)
+    measurements[names[0]].render(found, console)
+    _write_json(json, json_module.dumps(asdict(found), indent=1))
 
 
 def demo(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 
 import moegrad
+from moegrad.calls import _remembered as remembered
 
 Call = dict[str, Any]
 F32 = np.dtype(np.float32)
@@ -87,7 +88,17 @@ class Calls:
         return self.operator(name)(**self.build(name, **changes))
 
     def refused(self, error: type[Exception], name: str, changes: Call, message: str) -> None:
-        """The call raises `error` with exactly `message` after the operator's name, and leaves its outputs alone."""
+        """The call raises `error` with exactly `message` after the operator's name, and leaves its outputs alone.
+
+        So it does when no call is remembered, and when the valid one is.
+        """
+        remembered.clear()
+        self._refused(error, name, changes, message)
+        self.run(name)
+        assert len(remembered) == 1
+        self._refused(error, name, changes, message)
+
+    def _refused(self, error: type[Exception], name: str, changes: Call, message: str) -> None:
         call = self.build(name, **changes)
         outputs = call["out"] if isinstance(call["out"], tuple) else ()
         before = [array.tobytes() for array in outputs if isinstance(array, np.ndarray)]

@@ -59,18 +59,6 @@ def test_overlapping_bounds(first: tuple[slice, slice], second: tuple[slice, sli
     assert _native.overlapping_bounds(a, (None, b)) == ((1,) if np.may_share_memory(a, b) else ())
 
 
-def test_dense() -> None:
-    dense = (np.ones((2, 3)), np.ones(4)[:2], np.ones((3, 1))[::2])
-    assert _native.dense(dense[:2]) is not None
-    same = dense[:2]
-    assert _native.dense(same) is same
-    mixed = (dense[0], dense[0].T)
-    copied = _native.dense(mixed)
-    assert copied[0] is mixed[0]
-    assert copied[1].flags.c_contiguous
-    np.testing.assert_array_equal(copied[1], mixed[1])
-
-
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (5, 7), (2, 3, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32"])
 def test_empty_aligned(shape: tuple[int, ...], dtype: str) -> None:
