@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ml_dtypes
@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import moegrad
-from moegrad import _native, calls, kernels
+from moegrad import _native, calls, checks, kernels
 
 from ..strategies import cases
 
@@ -111,7 +111,7 @@ def changed(value: Any, how: int) -> Any:
     if not isinstance(value, np.ndarray):
         number = value if isinstance(value, int) else 0
         return [None, True, 0.0, np.int64(number), number + 1, (value, value), -1, [2, 4]][how]
-    others = [
+    others: list[Callable[[], Any]] = [
         lambda: None,
         lambda: value.astype(np.float64),
         lambda: value.astype(value.dtype.newbyteorder()),
@@ -162,7 +162,7 @@ def test_values_and_memory_are_looked_at_each_time() -> None:
             moegrad.finalize_routing_v2_grad(GRAD, np.array([1, 0, 3, 1], np.int32), out=out)
         with pytest.raises(ValueError, match="expected a C-contiguous array"):
             moegrad.finalize_routing_v2_grad(GRAD, INDEX, out=(np.zeros((4, 4), F32).T, None))
-        with pytest.raises(ValueError, match="got some shared with grad_y$"):
+        with pytest.raises(ValueError, match=r"got some shared with grad_y$"):
             moegrad.finalize_routing_v2_grad(out[0][:2], INDEX, out=out)
     assert len(calls._remembered) == 1
 
@@ -177,8 +177,13 @@ def test_no_check_of_indices_is_remembered_as_such() -> None:
 
 def test_the_checks_of_shapes_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[Any] = []
-    settle = calls.checks.settle
-    monkeypatch.setattr("moegrad.checks.settle", lambda *call: checked.append(call) or settle(*call))
+    settle = checks.settle
+
+    def counted(*call: Any) -> Any:
+        checked.append(call)
+        return settle(*call)
+
+    monkeypatch.setattr(checks, "settle", counted)
     for _ in range(3):
         moegrad.finalize_routing_v2_grad(GRAD, INDEX)
     assert len(checked) == 1
