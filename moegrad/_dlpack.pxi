@@ -87,9 +87,7 @@ def read_dlpack(object capsule, dict dtypes not None):
     cdef cnp.ndarray array
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <moegrad_dl_versioned *>PyCapsule_GetPointer(capsule, "dltensor_versioned")
-        if versioned.major != 1:
-            raise BufferError(f"DLPack version {versioned.major}.{versioned.minor} is not understood; 1.x is")
-        array = view_tensor(&versioned.tensor, dtypes, not versioned.flags & DL_READ_ONLY)
+        array = view_versioned(versioned, dtypes)
         PyCapsule_SetName(capsule, "used_dltensor_versioned")
         owner.versioned = versioned
     elif PyCapsule_IsValid(capsule, "dltensor"):
@@ -101,6 +99,13 @@ def read_dlpack(object capsule, dict dtypes not None):
         raise BufferError("__dlpack__ returned no DLPack capsule, or one that was used already")
     cnp.set_array_base(array, owner)
     return array
+
+
+cdef cnp.ndarray view_versioned(moegrad_dl_versioned *versioned, dict dtypes):
+    """`view_tensor` for a tensor with a version."""
+    if versioned.major != 1:
+        raise BufferError(f"DLPack version {versioned.major}.{versioned.minor} is not understood; 1.x is")
+    return view_tensor(&versioned.tensor, dtypes, not versioned.flags & DL_READ_ONLY)
 
 
 cdef cnp.ndarray view_tensor(moegrad_dl_tensor *tensor, dict dtypes, bint writeable):
@@ -146,6 +151,34 @@ cdef void drop_capsule(object capsule) noexcept:
         release_versioned(<moegrad_dl_versioned *>PyCapsule_GetPointer(capsule, "dltensor_versioned"))
 
 
+cdef moegrad_dl_versioned *lend(cnp.ndarray array, uint8_t code, uint8_t bits) except NULL:
+    """A versioned tensor on the memory of dense `array`, which it holds on to until it is given back."""
+    cdef size_t extra = 2 * cnp.PyArray_NDIM(array) * sizeof(int64_t)
+    cdef moegrad_dl_versioned *versioned = <moegrad_dl_versioned *>calloc(1, sizeof(moegrad_dl_versioned) + extra)
+    if versioned == NULL:
+        raise MemoryError("no memory for a DLPack header")
+    versioned.major, versioned.deleter = 1, release_versioned
+    describe(array, code, bits, &versioned.tensor, <int64_t *>(versioned + 1))
+    versioned.context = <void *>array
+    Py_INCREF(array)
+    return versioned
+
+
+cdef void describe(cnp.ndarray array, uint8_t code, uint8_t bits, moegrad_dl_tensor *tensor, int64_t *extents) noexcept:
+    """Fill in `tensor` for dense `array`; shape and strides (in elements, row-major) go to `extents`."""
+    cdef int axis, rank = cnp.PyArray_NDIM(array)
+    cdef int64_t stride = 1
+    tensor.data = cnp.PyArray_DATA(array)
+    tensor.device.device_type = DL_CPU
+    tensor.ndim = rank
+    tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes = code, bits, 1
+    tensor.shape, tensor.strides = extents, extents + rank
+    for axis in range(rank - 1, -1, -1):
+        extents[axis] = cnp.PyArray_DIM(array, axis)
+        extents[rank + axis] = stride
+        stride *= extents[axis]
+
+
 cdef class Exported:
     """A dense NumPy array offered through DLPack under a stated element type; NumPy cannot offer bfloat16."""
     cdef cnp.ndarray array
@@ -166,35 +199,15 @@ cdef class Exported:
         cdef cnp.ndarray array = self.array.copy() if copy else self.array
         if dl_device is not None and tuple(dl_device) != (DL_CPU, 0):
             raise BufferError(f"the array is on the CPU, DLPack device (1, 0), not on {dl_device}")
-        cdef size_t extra = 2 * cnp.PyArray_NDIM(array) * sizeof(int64_t)
         if max_version is not None and max_version[0] >= 1:
-            versioned = <moegrad_dl_versioned *>calloc(1, sizeof(moegrad_dl_versioned) + extra)
-            if versioned == NULL:
-                raise MemoryError("no memory for a DLPack header")
-            versioned.major, versioned.deleter = 1, release_versioned
-            self.fill(&versioned.tensor, array, <int64_t *>(versioned + 1))
-            versioned.context = <void *>array
-            Py_INCREF(array)
+            versioned = lend(array, self.code, self.bits)
             return PyCapsule_New(versioned, "dltensor_versioned", <void (*)(object) noexcept>drop_capsule)
+        cdef size_t extra = 2 * cnp.PyArray_NDIM(array) * sizeof(int64_t)
         plain = <moegrad_dl_managed *>calloc(1, sizeof(moegrad_dl_managed) + extra)
         if plain == NULL:
             raise MemoryError("no memory for a DLPack header")
         plain.deleter = release_plain
-        self.fill(&plain.tensor, array, <int64_t *>(plain + 1))
+        describe(array, self.code, self.bits, &plain.tensor, <int64_t *>(plain + 1))
         plain.context = <void *>array
         Py_INCREF(array)
         return PyCapsule_New(plain, "dltensor", <void (*)(object) noexcept>drop_capsule)
-
-    cdef void fill(self, moegrad_dl_tensor *tensor, cnp.ndarray array, int64_t *extents) noexcept:
-        """Describe `array` in `tensor`; shape and strides (in elements, row-major) go to `extents`."""
-        cdef int axis, rank = cnp.PyArray_NDIM(array)
-        cdef int64_t stride = 1
-        tensor.data = cnp.PyArray_DATA(array)
-        tensor.device.device_type = DL_CPU
-        tensor.ndim = rank
-        tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes = self.code, self.bits, 1
-        tensor.shape, tensor.strides = extents, extents + rank
-        for axis in range(rank - 1, -1, -1):
-            extents[axis] = cnp.PyArray_DIM(array, axis)
-            extents[rank + axis] = stride
-            stride *= extents[axis]

@@ -243,6 +243,7 @@ cdef void scan(const int32_t *indices, Py_ssize_t count, int64_t low, int64_t hi
 
 include "_call.pxi"
 include "_dlpack.pxi"
+include "_exchange.pxi"
 
 
 cdef extern from "moegrad_machine.h":

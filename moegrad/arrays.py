@@ -57,6 +57,9 @@ def as_array(where: str, value: Any) -> Array:
         if isinstance(value, np.ma.MaskedArray):
             raise TypeError(f"{where}: expected a plain array, got a masked one (use value.filled(0))")
         return value.view(np.ndarray)
+    view = _native.exchange_view(value, DLPACK_DTYPES)
+    if view is not None:
+        return view
     if not hasattr(value, "__dlpack__"):
         raise TypeError(f"{where}: expected an array (NumPy's, or one with DLPack), got {type(value).__name__}")
     if getattr(value, "requires_grad", False):
@@ -74,10 +77,14 @@ def like(gradient: Any, array: Array) -> Any:
     """`array` as the kind of array that `gradient` is; `array` itself where that kind has no from_dlpack."""
     if isinstance(gradient, np.ndarray):
         return array
+    code = DLPACK_CODES[array.dtype]
+    made = _native.exchange_like(type(gradient), array, *code)
+    if made is not None:
+        return made
     for namespace in _namespaces(gradient):
         maker = getattr(namespace, "from_dlpack", None)
         if maker is not None:
-            return maker(_native.Exported(array, *DLPACK_CODES[array.dtype]))
+            return maker(_native.Exported(array, *code))
     return array
 
 

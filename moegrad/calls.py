@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native, checks, kernels
+from .arrays import DLPACK_DTYPES
 from .checks import Arrays, Attributes, Given, Sizes
 from .contract import FLOATS, Operator
 
@@ -46,13 +47,18 @@ def prepare(
 
     ValueError and TypeError for whatever is wrong with types, dtypes, shapes and attributes.
     """
-    signature = _native.signature((*attributes, check_indices), given, out)
+    arrays, outputs, options = given, out, (*attributes, check_indices)
+    signature = _native.signature(options, given, out)
     if signature is None:
-        return check(op, given, attributes, out, check_indices)
+        views = _native.exchange_views(given, out, DLPACK_DTYPES)
+        signature = None if views is None else _native.signature(options, *views)
+        if views is None or signature is None:
+            return check(op, given, attributes, out, check_indices)
+        arrays, outputs = views
     key = op.name, kernels.only, signature
     call = _remembered.get(key)
     if call is not None:
-        return call, given, out
+        return call, arrays, outputs
     call, arrays, outputs = check(op, given, attributes, out, check_indices)
     if len(_remembered) >= MOST:
         _remembered.clear()

@@ -90,7 +90,7 @@ def _torch(arguments: dict[str, Any], threads: int) -> dict[str, Run]:
     import torch
 
     torch.set_num_threads(threads)
-    given = {name: _tensor(value) for name, value in arguments.items() if isinstance(value, np.ndarray)}
+    given = {name: tensor(value) for name, value in arguments.items() if isinstance(value, np.ndarray)}
     grad, index = given["grad_y"], given["expanded_row_idx"].long()
     topk = len(index) // len(grad)
     if "scales" not in given:
@@ -116,7 +116,8 @@ def _torch(arguments: dict[str, Any], threads: int) -> dict[str, Run]:
     return {"torch eager": weighted, "torch.compile": torch.compile(weighted)}
 
 
-def _tensor(array: Array) -> Any:
+def tensor(array: Array) -> Any:
+    """A torch tensor on the same memory."""
     import torch
 
     if array.dtype == ml_dtypes.bfloat16:
