@@ -4,9 +4,11 @@ What is wrong with a call depends on little: types, dtypes, shapes and attribute
 words to remember calls by; and the values of indices and the memory of outputs, which are looked at each time.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.list cimport PyList_CheckExact
 from cpython.tuple cimport PyTuple_CheckExact
 
 ctypedef int (*kernel_t)(void **tensors, const int64_t *sizes, int num_threads) noexcept nogil
@@ -14,7 +16,7 @@ ctypedef int (*kernel_t)(void **tensors, const int64_t *sizes, int num_threads) 
 cdef enum:
     MAX_ARGUMENTS = 16
     SIGNATURE_WORDS = 128
-    ABSENT = -1           # and the kinds of what is there
+    ABSENT = -2           # no number of a dtype; and the kinds of attributes that are there
     BOOL = 1
     INT = 2
     TUPLE = 3
@@ -25,11 +27,11 @@ cdef struct Words:
 
 
 def signature(tuple attributes not None, tuple arrays not None, object out):
-    """Bytes that two calls share only if attributes agree in type and value, and arrays in dtype and shape.
+    """Bytes that two calls share only if attributes agree in kind and value, and arrays in number of dtype and shape.
 
     None for what needs a closer look each time: an array that is not exactly NumPy's or in another byte order than
-    this machine's, an attribute that is not exactly None, a bool, an int or a tuple of these, an `out` that is
-    neither None nor a pair.
+    this machine's, an attribute that is not exactly None, a bool, an int or a tuple or list of these, an `out` that
+    is neither None nor a pair.
     """
     cdef Words words
     words.count = 0
@@ -68,9 +70,15 @@ cdef bint add_attributes(Words *words, tuple attributes):
             add(words, PyLong_AsLongLongAndOverflow(value, &overflow))
             if overflow:
                 return False
-        elif not PyTuple_CheckExact(value) or not add_attributes(words, <tuple>value):
+        elif not is_plain_sequence(value) or not add_attributes(words, tuple(value)):
             return False
     return True
+
+
+cdef inline bint is_plain_sequence(object value):
+    """Whether `value` is a list, a tuple or a subclass (torch.Size) whose elements are those of the tuple."""
+    return PyTuple_CheckExact(value) or PyList_CheckExact(value) or (
+        isinstance(value, tuple) and type(value).__iter__ is tuple.__iter__)
 
 
 cdef bint add_arrays(Words *words, tuple arrays):
@@ -94,6 +102,7 @@ cdef bint add_arrays(Words *words, tuple arrays):
     return True
 
 
+@cython.boundscheck(True)
 def find_bad_values(tuple arrays not None, tuple values not None):
     """Search index arrays for values that may not be there.
 
@@ -137,6 +146,7 @@ def fit_for_output(tuple outputs not None, tuple inputs not None):
     return True
 
 
+@cython.boundscheck(True)
 def launch(object capsule, tuple arrays not None, tuple order not None, tuple sizes not None, int num_threads,
            int times=1):
     """Run a kernel with the GIL released, once or, to time it alone, several `times`.

@@ -63,7 +63,7 @@ cdef int64_t nowhere  # stands in for the NULL that tensors without elements may
 
 
 cdef class Borrowed:
-    """Owner of a DLPack tensor that was read from a capsule: gives it back when the last view dies."""
+    """Owner of a DLPack tensor, from a capsule or a C function: gives it back when the last view dies."""
     cdef moegrad_dl_managed *plain
     cdef moegrad_dl_versioned *versioned
 

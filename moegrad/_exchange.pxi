@@ -1,8 +1,8 @@
-"""DLPack by C functions, for libraries whose array type offers a table of them (`__dlpack_c_exchange_api__`, DLPack 1.3).
+"""DLPack by C functions, for array types that offer a table of them (`__dlpack_c_exchange_api__`, DLPack 1.3).
 
-A tensor comes and goes so in a tenth of the time that its Python methods take. Whatever is not plain here, another device,
-a failure of the library, a subclass, is no error: None says to go the longer way, which has the messages. The layout of the
-table is that of dlpack.h. `_native` includes this file.
+A tensor comes and goes so in a tenth of the time that its Python methods take. What is not plain here, another
+device, a failure of the library, a subclass, is no error: it goes the longer way, which has the messages. The
+layout of the table is that of dlpack.h. `_native` includes this file.
 """
 
 from cpython.exc cimport PyErr_Clear
@@ -41,13 +41,17 @@ def exchange_view(object value, dict dtypes not None):
     """View `value` as a NumPy array without a copy, as `read_dlpack` does; None where that takes a closer look."""
     cdef moegrad_dl_versioned *tensor = NULL
     cdef moegrad_dl_exchange *table = exchange_of(type(value))
+    cdef Borrowed owner
     cdef cnp.ndarray array
-    if table == NULL or getattr(value, "requires_grad", False) or (hasattr(value, "is_neg") and value.is_neg()):
+    if table == NULL or getattr(value, "requires_grad", False):
         return None
+    negated = getattr(value, "is_neg", None)
+    if callable(negated) and negated():
+        return None
+    owner = Borrowed.__new__(Borrowed)
     if table.from_object(<void *>value, &tensor) != 0:
         PyErr_Clear()
         return None
-    cdef Borrowed owner = Borrowed.__new__(Borrowed)
     owner.versioned = tensor
     try:
         array = view_versioned(tensor, dtypes)
@@ -57,28 +61,19 @@ def exchange_view(object value, dict dtypes not None):
     return array
 
 
-def exchange_views(tuple given not None, object out, dict dtypes not None):
-    """(arrays, outputs): NumPy's arrays and None as they are, others as views; None where one takes a closer look."""
-    if out is None:
-        arrays, outputs = views_of(given, dtypes), None
-    elif type(out) is tuple:
-        arrays, outputs = views_of(given, dtypes), views_of(out, dtypes)
-        arrays = None if outputs is None else arrays
-    else:
-        return None
-    return None if arrays is None else (arrays, outputs)
-
-
-cdef tuple views_of(tuple given, dict dtypes):
-    """Each of `given` for `exchange_views`; None where one takes a closer look."""
-    cdef list found = []
-    for value in given:
-        if value is not None and type(value) is not cnp.ndarray:
-            value = exchange_view(value, dtypes)
-            if value is None:
-                return None
-        found.append(value)
-    return tuple(found)
+def exchange_views(tuple given not None, dict dtypes not None):
+    """`given` with a view in place of each value that `exchange_view` has one for."""
+    cdef list found = None
+    cdef Py_ssize_t i
+    for i in range(len(given)):
+        value = given[i]
+        if value is None or type(value) is cnp.ndarray:
+            continue
+        view = exchange_view(value, dtypes)
+        if view is not None:
+            found = list(given) if found is None else found
+            found[i] = view
+    return given if found is None else tuple(found)
 
 
 def exchange_like(object kind, cnp.ndarray array not None, uint8_t code, uint8_t bits):

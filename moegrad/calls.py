@@ -19,11 +19,14 @@ from .contract import FLOATS, Operator
 Results = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 """Shape and dtype of the row gradient and, where there are weights, of the weight gradient."""
 
+DTYPES = {dtype: dtype for dtype in FLOATS}
+"""Each dtype of data and weights as the object that results have: a caller's own may carry metadata."""
+
 MOST = 4096
 """So many calls are remembered; then all are forgotten."""
 
 _remembered: dict[tuple[str, str, bytes], Call] = {}
-"""By operator, forced variant and `_native.signature`."""
+"""By operator, forced variant and `_native.signature`; calls that have none are examined each time."""
 
 
 class Call(NamedTuple):
@@ -32,11 +35,11 @@ class Call(NamedTuple):
     values: tuple[tuple[int, int, int, bool], ...]
     """What to hold indices against: rows of `checks.values`; empty where the caller asked for no check."""
     results: Results
-    kernel: object | None
+    kernel: object = None
     """Capsule for `_native.launch`; None without slots, where the row gradient is zero."""
-    tensors: tuple[int, ...]
-    sizes: tuple[int, ...]
-    nbytes: int
+    tensors: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    nbytes: int = 0
     """Bytes of the arrays that the kernel reads or writes."""
 
 
@@ -45,29 +48,27 @@ def prepare(
 ) -> tuple[Call, Arrays, Arrays | None]:
     """How to run a call, its inputs and its outputs as NumPy arrays; no outputs where the caller brought none.
 
-    ValueError and TypeError for whatever is wrong with types, dtypes, shapes and attributes.
+    ValueError and TypeError for whatever is wrong with types, dtypes, shapes and attributes; then ImportError,
+    RuntimeError and ValueError of `kernels.find`.
     """
-    arrays, outputs, options = given, out, (*attributes, check_indices)
-    signature = _native.signature(options, given, out)
+    variant = kernels.forced_variant
+    arrays = _native.exchange_views(given, DLPACK_DTYPES)
+    outputs = _native.exchange_views(tuple(out), DLPACK_DTYPES) if isinstance(out, (tuple, list)) else out
+    signature = _native.signature((*attributes, check_indices), arrays, outputs)
     if signature is None:
-        views = _native.exchange_views(given, out, DLPACK_DTYPES)
-        signature = None if views is None else _native.signature(options, *views)
-        if views is None or signature is None:
-            return check(op, given, attributes, out, check_indices)
-        arrays, outputs = views
-    key = op.name, kernels.only, signature
+        return examine(op, arrays, attributes, out, check_indices, variant)
+    key = op.name, variant, signature
     call = _remembered.get(key)
-    if call is not None:
-        return call, arrays, outputs
-    call, arrays, outputs = check(op, given, attributes, out, check_indices)
-    if len(_remembered) >= MOST:
-        _remembered.clear()
-    _remembered[key] = call
+    if call is None:
+        call, arrays, outputs = examine(op, arrays, attributes, out, check_indices, variant)
+        if len(_remembered) >= MOST:
+            _remembered.clear()
+        _remembered[key] = call
     return call, arrays, outputs
 
 
-def check(
-    op: Operator, given: Given, attributes: Attributes, out: Any, check_indices: bool
+def examine(
+    op: Operator, given: Given, attributes: Attributes, out: Any, check_indices: bool, variant: str = ""
 ) -> tuple[Call, Arrays, Arrays | None]:
     """`prepare` as for a call that was not seen before."""
     checks.require(op, given)
@@ -82,23 +83,24 @@ def check(
     shapes = checks.output_shapes(op, column, sizes, arrays)
     if outputs is not None:
         checks.output_fits(op, outputs, shapes)
-    dtypes = [arrays[position].dtype for position in (op.gradient, op.weights) if arrays[position] is not None]
-    results = tuple(zip(shapes, dtypes, strict=True))
     values = checks.values(op, column, arrays, sizes) if check_indices else ()
-    return Call(values, results, *_kernel(op, column, arrays, sizes, results)), arrays, outputs
+    dtypes = [DTYPES[arrays[position].dtype] for position in (op.gradient, op.weights) if arrays[position] is not None]
+    call = Call(values, tuple(zip(shapes, dtypes, strict=True)))
+    if sizes.get("N") != 0:  # without slots no row is named, there are no weights, and K may be anything
+        call = _with_kernel(call, op, column, arrays, sizes, variant)
+    return call, arrays, outputs
 
 
-def _kernel(
-    op: Operator, column: int, arrays: Arrays, sizes: Sizes, results: Results
-) -> tuple[object | None, tuple[int, ...], tuple[int, ...], int]:
-    """The kernel of the call's mode for its dtypes and for K and H, and what it works on: the end of a `Call`."""
-    if sizes.get("N") == 0:  # no slots at all: no row is named, there are no weights, and K may be anything
-        return None, (), (), 0
-    data, weights = arrays[op.gradient].dtype, arrays[op.weights]
-    mode = op.modes[column, weights is not None, arrays[op.also] is not None]
-    found = kernels.find(op, mode, FLOATS[data], "" if weights is None else FLOATS[weights.dtype])
-    kernel = found.specialised.get((sizes["K"], sizes["H"]), found.generic)
+def _with_kernel(call: Call, op: Operator, column: int, arrays: Arrays, sizes: Sizes, variant: str) -> Call:
+    """The call with the kernel of its mode for its dtypes and for K and H."""
+    mode = op.modes[column, arrays[op.weights] is not None, arrays[op.also] is not None]
+    data, *weight = [FLOATS[dtype] for _, dtype in call.results]
+    found = kernels.find(op, mode, data, "".join(weight), variant)
     nbytes = [0 if array is None else array.nbytes for array in arrays]
-    nbytes += [math.prod(shape) * dtype.itemsize for shape, dtype in results]
-    touched = sum(nbytes[position] for position in found.tensors)
-    return kernel, found.tensors, tuple([sizes[symbol] for symbol in found.sizes]), touched
+    nbytes += [math.prod(shape) * dtype.itemsize for shape, dtype in call.results]
+    return call._replace(
+        kernel=found.specialised.get((sizes["K"], sizes["H"]), found.generic),
+        tensors=found.tensors,
+        sizes=tuple([sizes[symbol] for symbol in found.sizes]),
+        nbytes=sum(nbytes[position] for position in found.tensors),
+    )

@@ -42,25 +42,25 @@ class Kernels(NamedTuple):
 
 
 _loaded: dict[tuple[str, str, str, str, str], Kernels] = {}
-only = ""
-"""The variant that `forced` asks for; read it where it is used."""
+forced_variant = ""
+"""What `forced` asks for; "" leaves it to `usable`."""
 
 
-def find(op: Operator, mode: str, data: str, weight: str) -> Kernels:
-    """The kernels of `mode` of `op` for the dtype tags `data` and `weight` ("" without weights).
+def find(op: Operator, mode: str, data: str, weight: str, variant: str = "") -> Kernels:
+    """The kernels of `mode` of `op` for the dtype tags `data` and `weight` ("" without weights), of one variant or any.
 
     ImportError when this build has none, RuntimeError or ValueError for a MOEGRAD_ISA that cannot be
     honoured.
     """
-    key = (op.name, mode, data, weight, only)
+    key = (op.name, mode, data, weight, variant)
     found = _loaded.get(key)
     if found is None:
-        found = _loaded[key] = _load(op, op.kernels[mode] + "__" + "_".join(filter(None, (data, weight))))
+        found = _loaded[key] = _load(op, op.kernels[mode] + "__" + "_".join(filter(None, (data, weight))), variant)
     return found
 
 
-def _load(op: Operator, name: str) -> Kernels:
-    module = load_module(name)
+def _load(op: Operator, name: str, variant: str) -> Kernels:
+    module = load_module(name, variant)
     positions = {row.tensor: i for i, row in enumerate((*op.inputs, *op.outputs))}
     positions |= {row.name: i for i, row in enumerate((*op.inputs, *op.outputs))}
     specialised, generic = {}, None
@@ -85,11 +85,11 @@ def parse_key(key: str) -> tuple[int | None, int | None]:
     return topk, hidden
 
 
-def load_module(name: str) -> Any:
-    """Import module `name` of the widest usable variant that has it."""
-    for variant in (only,) if only else usable():
-        if name in compiled(variant):
-            return importlib.import_module(f"{PACKAGE}.{variant}.{name}")
+def load_module(name: str, variant: str = "") -> Any:
+    """Import module `name` of `variant`, or of the widest usable one that has it."""
+    for each in (variant,) if variant else usable():
+        if name in compiled(each):
+            return importlib.import_module(f"{PACKAGE}.{each}.{name}")
     raise ImportError(
         f"no compiled kernel {name} in this build of moegrad (variants: {', '.join(usable())}); "
         "build one with `pip install .` in a checkout"
@@ -99,12 +99,12 @@ def load_module(name: str) -> Any:
 @contextmanager
 def forced(variant: str) -> Iterator[None]:
     """Runs the kernels of one variant only: for verification, which compares variants in one process."""
-    global only
-    before, only = only, variant
+    global forced_variant
+    before, forced_variant = forced_variant, variant
     try:
         yield
     finally:
-        only = before
+        forced_variant = before
 
 
 @cache

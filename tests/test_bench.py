@@ -188,17 +188,40 @@ def test_dropped_slots_have_no_row() -> None:
     assert (~rows.any(axis=-1)).sum() == (weights == 0).sum() == 8
 
 
-def test_the_steps_of_a_small_call_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_steps_of_a_small_call_are_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_calls, "MANY", 3)
     small = bench.Setting("scales", "bf16", "bf16", 1, 2, 8)
     found = small_calls.measure(3, small, small)
-    assert sum(found.steps.values()) == pytest.approx(found.whole[small_calls.OUT])
-    assert found.above_kernel(small_calls.OUT) == found.whole[small_calls.OUT] - found.steps[small_calls.KERNEL]
+    assert all(spent > 0 for spent in found.whole.values())
     assert 0 < found.check_share < 1
     console = Console(width=120, record=True, file=io.StringIO())
     small_calls.render(found, console)
     text = console.export_text()
     assert all(name in text for name in (*found.steps, *found.whole, "new outputs: above the kernel"))
+
+
+def test_small_calls_are_told_in_microseconds_apiece(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = {
+        small_calls.KERNEL: 4e-3,
+        small_calls.STEPS[-1]: 4.5e-3,
+        small_calls.OUT: 6e-3,
+        "check": 1.0,
+        "call": 8.0,
+    }
+
+    def canned(contenders: dict[str, object], _repeats: int) -> dict[str, list[float]]:
+        return {name: [9.0, seconds.get(name, 2.5e-4), 9.0] for name in contenders}
+
+    monkeypatch.setattr(small_calls, "rounds", canned)
+    small = bench.Setting("scales", "bf16", "bf16", 1, 2, 8)
+    found = small_calls.measure(3, small, small)
+    look, values, memory, launch = (found.steps[name] for name in small_calls.STEPS)
+    assert (look, values, memory) == pytest.approx((0.5, 0.5, 0.5))
+    assert launch == pytest.approx(1.0)
+    assert found.steps[small_calls.KERNEL] == pytest.approx(8.0)
+    assert found.steps[small_calls.REST] == pytest.approx(1.5)
+    assert found.above_kernel(small_calls.OUT) == pytest.approx(4.0)
+    assert found.check_share == 0.125
 
 
 @pytest.mark.slow

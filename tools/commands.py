@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_module
 import sys
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -123,14 +124,13 @@ def bench(
 
 def _bench_instead(names: list[str], repeats: int, console: Console, json: Path | None) -> None:
     """The one measurement that was asked for instead of the benchmark."""
-    from . import choices, scaling, small_calls
-
     if len(names) > 1:
         raise SpecError(f"bench: expected one of --choices, --scaling, --calls, got --{' and --'.join(names)}")
-    measurements = {"choices": choices, "scaling": scaling, "calls": small_calls}
+    modules = {"choices": ".choices", "scaling": ".scaling", "calls": ".small_calls"}
+    measurement = import_module(modules[names[0]], __package__)
     with console.status("measuring, up to some minutes"):
-        found = measurements[names[0]].measure(repeats)
-    measurements[names[0]].render(found, console)
+        found = measurement.measure(repeats)
+    measurement.render(found, console)
     _write_json(json, json_module.dumps(asdict(found), indent=1))
 
 

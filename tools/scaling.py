@@ -17,10 +17,11 @@ from moegrad import threads
 
 from .bench import Setting, call_arguments, rounds
 
-BASE = Setting("scales", "bf16", "bf16", 1024, 8, 4096)
-"""Its rows, gradients of rows included, fill 128 MiB: more than the last-level cache of most machines."""
+BASE = Setting("scales", "bf16", "bf16", 4096, 8, 4096)
+"""Its rows, gradients of rows included, fill 544 MiB; those of the smallest sizes below fill half of that, more than
+the last-level cache of most machines."""
 
-SIZES = {"tokens": (1024, 2048, 4096), "topk": (4, 8, 16), "hidden": (2048, 4096, 8192)}
+SIZES = {"tokens": (2048, 4096, 8192), "topk": (4, 8, 16), "hidden": (2048, 4096, 8192)}
 DROPPED = (0.0, 0.25, 0.5, 0.75)
 CLEAR_PEAK = "5"
 """What resets the peak of a process' memory when written to /proc/self/clear_refs."""

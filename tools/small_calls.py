@@ -44,6 +44,8 @@ class SmallCalls:
     """That call, the same with new outputs, and others to compare."""
     check_share: float
     """The check of the indices as a share of the larger setting's call."""
+    base: Setting = BASE
+    larger: Setting = LARGER
 
     def above_kernel(self, call: str) -> float:
         """A whole call less the kernel."""
@@ -57,7 +59,7 @@ def measure(repeats: int = 15, base: Setting = BASE, larger: Setting = LARGER) -
     steps[STEPS[-1]] -= steps[KERNEL]
     steps[REST] = whole[OUT] - sum(steps.values())
     times = {name: min(each) for name, each in rounds(_check_and_call(larger), repeats).items()}
-    return SmallCalls(steps, whole, times["check"] / times["call"])
+    return SmallCalls(steps, whole, times["check"] / times["call"], base, larger)
 
 
 def _contenders(setting: Setting) -> dict[str, Callable[[], object]]:
@@ -77,7 +79,7 @@ def _contenders(setting: Setting) -> dict[str, Callable[[], object]]:
     others: dict[str, Callable[[], object]] = {
         OUT: lambda: finalize_routing_v2_grad(**arguments, out=out),
         NEW: lambda: finalize_routing_v2_grad(**arguments),
-        FIRST: lambda: calls.check(OPERATOR, given, attributes, out, True),
+        FIRST: lambda: calls.examine(OPERATOR, given, attributes, out, True),
         NUMPY: lambda: np.add(x, x, out=x),
     }
     if importlib.util.find_spec("torch"):
@@ -108,7 +110,7 @@ def _many(contender: Callable[[], object]) -> None:
 
 def render(found: SmallCalls, console: Console) -> None:
     """The figures as a table."""
-    table = Table("", title=f"finalize_routing_v2_grad, {BASE.label}, all checks on")
+    table = Table("", title=f"finalize_routing_v2_grad, {found.base.label}, all checks on")
     table.add_column("us", justify="right")
     for name, spent in found.steps.items():
         table.add_row(name, f"{spent:.2f}")
@@ -121,5 +123,5 @@ def render(found: SmallCalls, console: Console) -> None:
     console.print(table)
     console.print(
         "Fastest of interleaved rounds. The steps add up to the call with out given. "
-        f"{LARGER.label}: checking the indices takes {found.check_share:.1%} of the call."
+        f"{found.larger.label}: checking the indices takes {found.check_share:.1%} of the call."
     )

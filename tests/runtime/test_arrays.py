@@ -173,6 +173,8 @@ def test_helpers_refuse_what_they_cannot_do() -> None:
         _native.find_bad_index(np.arange(3), 0, 3, True)
     with pytest.raises(ValueError, match="invalid PyCapsule"):
         _native.launch(object(), (), (), (), 1)
+    with pytest.raises(IndexError):
+        _native.find_bad_values((), ((0, 0, 3, True),))
     with pytest.raises(ValueError, match="expected a dense array"):
         _native.Exported(np.ones((4, 4), np.float32).T, 2, 32)
     with pytest.raises(ValueError, match="at most 32 dimensions, got 33"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import weakref
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -16,8 +17,8 @@ from moegrad import _native, arrays, calls, checks, finalize_routing_v2_grad, to
 
 F32, BF16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
 FRESH, USED, TABLE = b"dltensor_versioned", b"used_dltensor_versioned", b"dlpack_exchange_api"
-DEVICE = 40
-"""Where the device type stands in a versioned tensor."""
+FLAGS, DEVICE, STRIDES = 24, 40, 64
+"""Where these stand in a versioned tensor; its major version comes first."""
 
 api = ctypes.pythonapi
 api.PyCapsule_New.restype = ctypes.py_object
@@ -50,7 +51,22 @@ def exported(array: Any) -> _native.Exported:
     return _native.Exported(array, *arrays.DLPACK_CODES[array.dtype])
 
 
-def library(major: int = 1, previous: int | None = None, fails: bool = False, device: int = 1) -> Any:
+def write(kind: Any, value: int) -> Callable[[int], None]:
+    """Writes to memory: `write(c_int32, 2)(address)`."""
+
+    def change(address: int) -> None:
+        kind.from_address(address).value = value
+
+    return change
+
+
+def library(
+    major: int = 1,
+    previous: int | None = None,
+    fails: bool = False,
+    device: int = 1,
+    edits: dict[int, Callable[[int], None]] | None = None,
+) -> Any:
     """A library's array type, with a table of its own; `longer` and `shorter` list the ways that were taken."""
 
     class Tensor:
@@ -83,7 +99,8 @@ def library(major: int = 1, previous: int | None = None, fails: bool = False, de
         capsule: Any = exported(value.array).__dlpack__(max_version=(1, 0))
         tensor[0] = api.PyCapsule_GetPointer(capsule, FRESH)
         api.PyCapsule_SetName(capsule, USED)
-        ctypes.c_int32.from_address(tensor[0] + DEVICE).value = device
+        for offset, change in ({DEVICE: write(ctypes.c_int32, device)} | (edits or {})).items():
+            change(tensor[0] + offset)
         return 0
 
     def to_object(tensor: int, made: Any) -> int:
@@ -151,6 +168,24 @@ def test_such_calls_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (library(), np.asarray, library()):
         finalize_routing_v2_grad(**call(kind))
     assert len(counted) == 1
+
+
+def test_a_call_that_cannot_be_remembered_asks_each_tensor_once() -> None:
+    kind = library()
+    numbers: dict[str, Any] = {"active_num": np.int64(0)}
+    finalize_routing_v2_grad(**call(kind), **numbers)
+    assert kind.shorter == ["out"] * 4 + ["in"] * 2
+
+
+def test_shapes_of_a_library_are_remembered() -> None:
+    class Size(tuple[int, ...]):
+        pass
+
+    calls._remembered.clear()
+    rows, index = np.ones((2, 3), F32), np.array([1, 0], np.int32)
+    for shape in (Size((2, 3)), [2, 3], (2, 3)):
+        token_unpermute_grad(rows, rows, index, None, True, shape)
+    assert len(calls._remembered) == 1
 
 
 @pytest.mark.parametrize("changes", [{"major": 2}, {"major": 0}, {"fails": True}])
@@ -235,11 +270,50 @@ def test_memory_lives_as_long_as_anyone_looks_at_it() -> None:
     assert alive() is None
 
 
-def test_an_unknown_element_type_is_given_back() -> None:
+def test_a_read_only_tensor_is_no_output() -> None:
+    kind = library(edits={FLAGS: write(ctypes.c_uint64, 1)})
+    rows, _ = finalize_routing_v2_grad(**call(kind))
+    assert rows.array.tolist() == [[6, 8], [2, 4]]
+    out = (kind(np.zeros((2, 2), F32)), kind(np.zeros((2, 1), F32)))
+    with pytest.raises(ValueError, match="grad_expanded_x in out: expected a writeable array"):
+        finalize_routing_v2_grad(**call(kind), out=out)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3), ()])
+def test_a_tensor_may_leave_its_strides_out(shape: tuple[int, ...]) -> None:
+    kind = library(edits={STRIDES: write(ctypes.c_size_t, 0)})
+    array = np.arange(np.prod(shape, dtype=int), dtype=F32).reshape(shape)
+    view = _native.exchange_view(kind(array), arrays.DLPACK_DTYPES)
+    assert view is not None
+    assert view.shape == shape
+    np.testing.assert_array_equal(view, array)
+
+
+def test_an_error_of_the_library_is_not_left_behind() -> None:
     kind = library()
+
+    class Fails(kind):  # type: ignore[misc, valid-type]
+        """Its C function is the one that asks for a truth value: -1, with an exception set."""
+
+        table = Table(1, 0, None, None, FromObject(("PyObject_IsTrue", api)), kind.table.to_object)
+        __dlpack_c_exchange_api__ = api.PyCapsule_New(ctypes.addressof(table), TABLE, None)
+
+        def __bool__(self) -> bool:
+            raise RuntimeError("not for a tensor")
+
+    assert _native.exchange_view(Fails(np.ones(3, F32)), arrays.DLPACK_DTYPES) is None
+    rows, _ = finalize_routing_v2_grad(**call(Fails))
+    assert rows.array.tolist() == [[6, 8], [2, 4]]
+
+
+@pytest.mark.parametrize(
+    ("edits", "dtypes"), [({}, {}), ({0: write(ctypes.c_uint32, 2)}, arrays.DLPACK_DTYPES)], ids=["dtype", "version"]
+)
+def test_a_tensor_that_is_not_understood_is_given_back(edits: Any, dtypes: Any) -> None:
+    kind = library(edits=edits)
     array = np.ones(3, F32)
     alive = weakref.ref(array)
-    assert _native.exchange_view(kind(array), {}) is None
+    assert _native.exchange_view(kind(array), dtypes) is None
     del array
     gc.collect()
     assert alive() is None

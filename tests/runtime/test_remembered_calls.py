@@ -65,9 +65,52 @@ class Odd(np.ndarray[Any, Any]):
     """A subclass may mean anything."""
 
 
-@pytest.mark.parametrize("attribute", [2**63, -(2**63) - 1, np.int64(1), np.True_, 1.0, "1", [1], (1, [1])])
+class Backwards(tuple[Any, ...]):
+    """A tuple that is not what it holds."""
+
+    def __iter__(self) -> Any:
+        return reversed(self[:])
+
+
+class Size(tuple[int, ...]):
+    """As torch names its shapes."""
+
+
+def test_lists_and_plain_subclasses_of_tuples_are_as_good_as_tuples() -> None:
+    expected = _native.signature((True, (2, 4)), (GRAD,), None)
+    assert expected is not None
+    for shape in ([2, 4], Size((2, 4))):
+        assert _native.signature((True, shape), (GRAD,), None) == expected
+
+
+@given(signed)
+def test_the_memory_of_arrays_is_no_part_of_a_signature(call: Any) -> None:
+    attributes, arrays, out = call
+
+    def other(array: Any) -> Any:
+        if array is None:
+            return None
+        wide = np.ones((*array.shape[:-1], 2 * array.shape[-1]) if array.ndim else (), array.dtype)
+        return wide[..., ::2] if array.ndim else wide
+
+    copies = None if out is None else tuple([other(array) for array in out])
+    found = _native.signature(attributes, tuple([other(array) for array in arrays]), copies)
+    assert found == _native.signature(*call)
+
+
+ODD = [2**63, -(2**63) - 1, np.int64(1), np.True_, 1.0, "1", np.ones(1, int), (1, [1.0]), Backwards((1, 2))]
+
+
+@pytest.mark.parametrize("attribute", ODD, ids=repr)
 def test_odd_attributes_have_no_signature(attribute: Any) -> None:
     assert _native.signature((0, attribute), (GRAD,), None) is None
+
+
+def test_metadata_of_a_dtype_is_not_handed_on() -> None:
+    told = np.dtype(np.float32, metadata={"unit": "m"})
+    for data in (GRAD.astype(told), GRAD):
+        rows, _ = moegrad.finalize_routing_v2_grad(data, INDEX)
+        assert rows.dtype.metadata is None
 
 
 @pytest.mark.parametrize("array", [GRAD.tolist(), GRAD.view(Odd), GRAD.astype(">f4"), np.ma.array(GRAD), np.float32(1)])
@@ -106,6 +149,12 @@ def outcome(operator: str, arguments: dict[str, Any]) -> Any:
     return [(array.shape, array.dtype, array.tobytes()) for array in (rows, weights) if array is not None]
 
 
+def first_results(case: Any) -> tuple[Any, Any]:
+    """What a call without outputs gives."""
+    rows, weights = getattr(moegrad, case.operator)(**case.arguments())
+    return rows, weights
+
+
 def changed(value: Any, how: int) -> Any:
     """Another argument in place of one: of another type, dtype or shape, or with other values."""
     if not isinstance(value, np.ndarray):
@@ -128,8 +177,15 @@ def changed(value: Any, how: int) -> Any:
 @given(cases(max_hidden=9), st.data())
 def test_a_call_ends_as_if_no_other_had_been_before(case: Any, data: st.DataObject) -> None:
     arguments = case.arguments()
+    arguments["out"] = tuple([None if array is None else array.copy() for array in first_results(case)])
     name = data.draw(st.sampled_from(sorted(arguments)))
-    other = arguments | {name: changed(arguments[name], data.draw(st.integers(0, 7)))}
+    how = data.draw(st.integers(0, 7))
+    if name == "out":
+        position = data.draw(st.integers(0, 1))
+        out = [changed(array, how) if i == position else array for i, array in enumerate(arguments["out"])]
+        other = arguments | {"out": data.draw(st.sampled_from([tuple(out), out, out[:1], None]))}
+    else:
+        other = arguments | {name: changed(arguments[name], how)}
     calls._remembered.clear()
     cold = outcome(case.operator, other)
     calls._remembered.clear()
@@ -189,6 +245,18 @@ def test_the_checks_of_shapes_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(checked) == 1
     moegrad.finalize_routing_v2_grad(GRAD[:, :3], INDEX)
     assert len(checked) == 2
+
+
+def test_a_build_without_the_kernel_is_told_after_shapes_and_before_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_call: Any) -> Any:
+        raise ImportError("no such kernel")
+
+    monkeypatch.setattr(kernels, "find", missing)
+    with pytest.raises(ValueError, match="expanded_row_idx: expected N = R"):
+        moegrad.finalize_routing_v2_grad(GRAD, INDEX[:3])
+    with pytest.raises(ImportError, match="no such kernel"):
+        moegrad.finalize_routing_v2_grad(GRAD, INDEX * 0)
+    assert not calls._remembered
 
 
 def test_a_forced_variant_has_calls_of_its_own() -> None:

@@ -35,6 +35,8 @@ class KernelSource:
     """Declarations and statements before the loop over tokens."""
     body: tuple[str, ...]
     """Declarations and statements of the token function, indented."""
+    finish: tuple[str, ...]
+    """Statements of each thread after its last token."""
     launch_arguments: tuple[str, ...]
     """How the uniform entry reads each parameter from its two arrays."""
 

@@ -70,10 +70,6 @@ class KernelPrinter:
             self.names[argument] = self.labels[tensor.name]
             self.dims[argument] = tensor.dims
         tokens = self._function_body()
-        if flags := [decision.name for decision in self.decisions if decision.type == "bint"]:
-            self.use("stream_fence")
-            self.line(f"if {' or '.join(flags)}:")
-            self.line("    stream_fence()")
         constants = [f"cdef int64_t {symbol} = {size}" for symbol, size in self.bound.items()]
         return KernelSource(
             key=key,
@@ -83,8 +79,14 @@ class KernelPrinter:
             tokens=tokens,
             setup=(*constants, "cdef int64_t t", *(f"cdef {decision}" for decision in self.decisions), *self.setup),
             body=(*constants, *(f"cdef {variable}" for variable in self.scope.declared()), *self.lines),
+            finish=self._finish(),
             launch_arguments=tuple(self._launch_arguments()),
         )
+
+    def _finish(self) -> tuple[str, ...]:
+        """What each thread does after its last token."""
+        flags = [decision.name for decision in self.decisions if decision.type == "bint"]
+        return (f"if {' or '.join(flags)}:", f"    {self.use('stream_fence')}()") if flags else ()
 
     def use(self, function: str) -> str:
         """Notes that the kernel calls a function of the lanes header; returns its name."""
