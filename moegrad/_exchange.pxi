@@ -1,7 +1,7 @@
 """DLPack by C functions, for array types that offer a table of them (`__dlpack_c_exchange_api__`, DLPack 1.3).
 
-A tensor comes and goes so in a tenth of the time that its Python methods take. What is not plain here, another
-device, a failure of the library, a subclass, is no error: it goes the longer way, which has the messages. The
+A tensor comes and goes so without the library's Python methods, which take several times as long. What is not plain
+here, another device, a failure of the library, a subclass, is no error: it goes the longer way, which has the messages. The
 layout of the table is that of dlpack.h. `_native` includes this file.
 """
 
